@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * kfdsim: a simulated AMD GPU (KFD, topology, DRM render node) for tests.
+ *
+ * What the DRM side (pci.c, gpu.c, bo.c, vm.c, sdma.c, info.c, gem.c, cs.c)
+ * and the KFD side (kfd_*.c) know of each other. Everything else is private
+ * to a file or to kfdsim_drm.h and kfdsim_kfd.h.
+ */
+#ifndef KFDSIM_H
+#define KFDSIM_H
+
+#include <linux/atomic.h>
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/rwsem.h>
+#include <linux/types.h>
+#include <linux/xarray.h>
+#include <drm/drm_device.h>
+#include <drm/drm_file.h>
+#include <drm/drm_gem.h>
+
+#define KFDSIM_MAX_GPUS	64
+/* Content of VRAM and GTT that nobody has written. */
+#define KFDSIM_POISON	0xa5
+
+struct pci_dev;
+struct dma_buf;
+
+/**
+ * struct kfdsim_model - figures of one kind of GPU
+ *
+ * Constant tables in model.c; names and units as in KFD's topology.
+ */
+struct kfdsim_model {
+	const char *name;		/* "mi210" */
+	const char *asic_name;		/* topology "name" file */
+	const char *marketing_name;
+	u32 gfx_target_version;
+	u16 device_id;
+	u8 revision;
+	u32 family;			/* AMDGPU_FAMILY_* */
+	u32 chip_external_rev;
+	u32 simd_count;
+	u32 simd_per_cu;
+	u32 max_waves_per_simd;
+	u32 lds_size_in_kb;
+	u32 num_gws;
+	u32 wave_front_size;
+	u32 array_count;
+	u32 simd_arrays_per_engine;
+	u32 cu_per_simd_array;
+	u32 max_slots_scratch_cu;
+	u32 num_sdma_engines;
+	u32 num_sdma_xgmi_engines;
+	u32 num_sdma_queues_per_engine;
+	u32 num_cp_queues;
+	u32 cwsr_size;
+	u32 ctl_stack_size;
+	u32 max_engine_clk_fcompute;
+	u32 fw_version;
+	u32 capability;			/* SVM bit clear */
+	u32 debug_prop;
+	u32 sdma_fw_version;
+	u32 num_xcc;
+	u32 cp_mqd_size;		/* bytes of a compute queue's MQD */
+	u32 sdma_mqd_size;
+	u64 vram_size;			/* default, bytes */
+};
+
+const struct kfdsim_model *kfdsim_model_find(const char *name);
+
+/**
+ * struct kfdsim_gpu - one simulated GPU
+ * @drm: the DRM device, driver name "amdgpu"
+ * @pdev: its function on the software PCI bus
+ * @model: what it is
+ * @index: position, 0-based; also the order in the topology
+ * @gpu_id: KFD's 16-bit id, never 0
+ * @vram_size: bytes that VRAM BOs may use
+ * @gtt_size: bytes that GTT BOs may use
+ * @vram_used: bytes that they use
+ * @gtt_used: the same for GTT
+ * @sdma_packets: SDMA packets executed, user queues and DRM submissions
+ * @sdma_bytes: bytes that SDMA packets have written
+ * @count_overruns: copies whose COUNT reached one byte past a power-of-two
+ *	page-multiple length (a known bug of a client, tolerated)
+ */
+struct kfdsim_gpu {
+	struct drm_device drm;
+	struct pci_dev *pdev;
+	const struct kfdsim_model *model;
+	unsigned int index;
+	u32 gpu_id;
+	u64 unique_id;
+	u64 hive_id;
+	u64 vram_size;
+	u64 gtt_size;
+	atomic64_t vram_used;
+	atomic64_t gtt_used;
+	atomic64_t sdma_packets;
+	atomic64_t sdma_bytes;
+	atomic64_t count_overruns;
+};
+
+#define drm_to_kfdsim_gpu(d) container_of(d, struct kfdsim_gpu, drm)
+
+/* Fixed from init to exit. gpu.c */
+extern struct kfdsim_gpu *kfdsim_gpus[KFDSIM_MAX_GPUS];
+extern unsigned int kfdsim_num_gpus;
+
+struct kfdsim_gpu *kfdsim_gpu_by_id(u32 gpu_id);
+int kfdsim_gpus_init(void);
+void kfdsim_gpus_exit(void);
+/* Minor number of the render node. */
+int kfdsim_gpu_render_minor(const struct kfdsim_gpu *gpu);
+/* PCI location as the topology gives it: bus << 8 | devfn, and domain. */
+u32 kfdsim_gpu_location(const struct kfdsim_gpu *gpu);
+u32 kfdsim_gpu_domain(const struct kfdsim_gpu *gpu);
+
+/**
+ * struct kfdsim_bo - a buffer object: VRAM, GTT or user memory
+ * @base: GEM object; shared by the KFD and DRM sides, prime export included
+ * @gpu: device that it belongs to
+ * @domain: AMDGPU_GEM_DOMAIN_VRAM or _GTT; AMDGPU_GEM_DOMAIN_CPU for userptr
+ * @gem_flags: AMDGPU_GEM_CREATE_*
+ * @pages: page index to struct page, made on first use and filled with
+ *	KFDSIM_POISON; empty for userptr
+ * @user_addr: first address of a userptr BO
+ * @user_mm: its address space (mm_count held); NULL otherwise
+ * @userptr: user memory: no pages, no mmap, no export
+ * @kfd_priv: for the KFD side
+ */
+struct kfdsim_bo {
+	struct drm_gem_object base;
+	struct kfdsim_gpu *gpu;
+	u32 domain;
+	u64 gem_flags;
+	struct xarray pages;
+	unsigned long user_addr;
+	struct mm_struct *user_mm;
+	bool userptr;
+	void *kfd_priv;
+};
+
+#define gem_to_kfdsim_bo(o) container_of(o, struct kfdsim_bo, base)
+
+/*
+ * Create with one reference, dropped by kfdsim_bo_put(). size is rounded up
+ * to pages. -ENOMEM where the GPU's memory is used up. The mmap offset exists
+ * from the start. Pages cost memory only when touched.
+ */
+struct kfdsim_bo *kfdsim_bo_create(struct kfdsim_gpu *gpu, u64 size, u32 domain,
+				   u64 gem_flags);
+struct kfdsim_bo *kfdsim_bo_create_userptr(struct kfdsim_gpu *gpu,
+					   unsigned long addr, u64 size);
+static inline void kfdsim_bo_get(struct kfdsim_bo *bo)
+{
+	drm_gem_object_get(&bo->base);
+}
+
+static inline void kfdsim_bo_put(struct kfdsim_bo *bo)
+{
+	drm_gem_object_put(&bo->base);
+}
+
+/* Byte offset for mmap() of the render node. */
+u64 kfdsim_bo_mmap_offset(struct kfdsim_bo *bo);
+/* Let file map the BO without a handle of it (what KFD does), and undo it. */
+int kfdsim_bo_allow(struct kfdsim_bo *bo, struct drm_file *file);
+void kfdsim_bo_revoke(struct kfdsim_bo *bo, struct drm_file *file);
+/* Page that backs offset pgoff; made when absent. NULL: out of memory. */
+struct page *kfdsim_bo_page(struct kfdsim_bo *bo, pgoff_t pgoff);
+/* Page if somebody touched it, else NULL: it would read KFDSIM_POISON. */
+struct page *kfdsim_bo_peek(struct kfdsim_bo *bo, pgoff_t pgoff);
+/* New dma-buf descriptor in current's table (no O_CLOEXEC, as KFD); -errno. */
+int kfdsim_bo_export_fd(struct kfdsim_bo *bo, int flags);
+/* BO behind a dma-buf of ours, with a reference; NULL where it is not. */
+struct kfdsim_bo *kfdsim_bo_from_dmabuf(struct dma_buf *buf);
+/* xxh64 of the content, absent pages counted as KFDSIM_POISON. Not userptr. */
+u64 kfdsim_bo_digest(struct kfdsim_bo *bo);
+
+/**
+ * struct kfdsim_vm - GPU address space: one per DRM file, lent to KFD by
+ *	ACQUIRE_VM
+ * @lock: read while translating, write while mapping
+ * @mappings: struct kfdsim_mapping by address, no overlap
+ */
+struct kfdsim_vm {
+	struct kref ref;
+	struct kfdsim_gpu *gpu;
+	struct rw_semaphore lock;
+	struct rb_root_cached mappings;
+};
+
+struct kfdsim_vm *kfdsim_vm_create(struct kfdsim_gpu *gpu);
+void kfdsim_vm_get(struct kfdsim_vm *vm);
+void kfdsim_vm_put(struct kfdsim_vm *vm);
+/* VM of an open render node of ours, with a reference; NULL: not ours. */
+struct kfdsim_vm *kfdsim_vm_from_file(struct file *filp);
+struct drm_file *kfdsim_drm_file(struct file *filp);
+struct kfdsim_gpu *kfdsim_gpu_from_file(struct file *filp);
+
+/* Takes a reference of bo. -EINVAL on overlap or bad range. */
+int kfdsim_vm_map(struct kfdsim_vm *vm, struct kfdsim_bo *bo, u64 bo_offset,
+		  u64 va, u64 size, u64 flags);
+/* Undo exactly one earlier map. -ENOENT where there is none at va. */
+int kfdsim_vm_unmap(struct kfdsim_vm *vm, struct kfdsim_bo *bo, u64 va);
+/*
+ * Read or write through the GPU's eyes. Userptr mappings are reached by the
+ * current address space, which must be the one that made them (ioctl caller,
+ * or a kthread under kthread_use_mm()). -EFAULT: *fault_va tells where.
+ */
+int kfdsim_vm_rw(struct kfdsim_vm *vm, u64 va, void *buf, size_t len, bool write,
+		 u64 *fault_va);
+
+/**
+ * struct kfdsim_sdma - one stream of SDMA packets being executed
+ * @vm: address space of the packets
+ * @gpu: whose counters move
+ * @trap: called on a TRAP packet with its context id; may be NULL
+ * @stop: asked between packets and at least every 64 KiB within a copy; true
+ *	makes kfdsim_sdma_exec() return -EAGAIN; may be NULL
+ * @priv: for trap and stop
+ * @done: bytes of the current packet already moved, kept over -EAGAIN so that
+ *	a packet stopped in its middle goes on there
+ * @fault_va: where the last -EFAULT was
+ */
+struct kfdsim_sdma {
+	struct kfdsim_vm *vm;
+	struct kfdsim_gpu *gpu;
+	void (*trap)(struct kfdsim_sdma *s, u32 int_ctx);
+	bool (*stop)(struct kfdsim_sdma *s);
+	void *priv;
+	u64 done;
+	u64 fault_va;
+};
+
+/*
+ * Execute the packet at dw, of which ndw dwords are available. Returns its
+ * length in dwords; -EAGAIN: stopped, or a POLL_REGMEM is not satisfied, call
+ * again with the same packet; -ENODATA: the packet is longer than ndw;
+ * -EINVAL: no such packet; -EFAULT. Packets of gfx9 (SDMA 4): NOP (with
+ * count), COPY_LINEAR (and broadcast), WRITE, FENCE, TRAP, POLL_REGMEM,
+ * ATOMIC (add64), CONST_FILL, TIMESTAMP.
+ */
+int kfdsim_sdma_exec(struct kfdsim_sdma *s, const u32 *dw, unsigned int ndw);
+
+/* KFD side. kfd_main.c */
+int kfdsim_kfd_init(void);
+void kfdsim_kfd_exit(void);
+int kfdsim_debugfs_init(void);
+void kfdsim_debugfs_exit(void);
+struct dentry *kfdsim_debugfs_root(void);
+
+/**
+ * kfdsim_fault() - fault injection point, armed through debugfs
+ * @point: name, e.g. "criu-checkpoint", "cs-submit", "bo-create"
+ *
+ * Return: 0 or the negative errno that was armed; sleeps first where a delay
+ * was armed, and until a signal (-EINTR) where a hang was.
+ */
+int kfdsim_fault(const char *point);
+
+/* Which kernel's KFD is imitated: module parameter "personality". */
+enum kfdsim_personality {
+	KFDSIM_6_1,
+	KFDSIM_6_12,
+	KFDSIM_7_2,
+	KFDSIM_7_3,
+};
+extern enum kfdsim_personality kfdsim_personality;
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR BSD-3-Clause) */
+/* Do not edit directly, auto-generated from: */
+/*	Documentation/netlink/specs/gpucr.yaml */
+/* YNL-GEN uapi header */
+
+#ifndef _UAPI_LINUX_GPUCR_H
+#define _UAPI_LINUX_GPUCR_H
+
+#define GPUCR_FAMILY_NAME	"gpucr"
+#define GPUCR_FAMILY_VERSION	1
+
+/**
+ * enum gpucr_bo_flags - Properties of a buffer object, as the DRM core knows
+ *   them.
+ * @GPUCR_BO_FLAGS_IMPORTED: The BO came from another device by dma-buf.
+ * @GPUCR_BO_FLAGS_EXPORTED: A dma-buf of the BO exists.
+ * @GPUCR_BO_FLAGS_MAPPED_ONLY: The file has no handle of the BO but may map
+ *   it: its handle was closed, or KFD allocated it.
+ */
+enum gpucr_bo_flags {
+	GPUCR_BO_FLAGS_IMPORTED = 1,
+	GPUCR_BO_FLAGS_EXPORTED = 2,
+	GPUCR_BO_FLAGS_MAPPED_ONLY = 4,
+};
+
+/**
+ * enum gpucr_vma_flags - Protection and sharing of a mapping.
+ */
+enum gpucr_vma_flags {
+	GPUCR_VMA_FLAGS_READ = 1,
+	GPUCR_VMA_FLAGS_WRITE = 2,
+	GPUCR_VMA_FLAGS_EXEC = 4,
+	GPUCR_VMA_FLAGS_SHARED = 8,
+};
+
+/**
+ * enum gpucr_vma_kind - What a device mapping shows.
+ * @GPUCR_VMA_KIND_UNKNOWN: A mapping of the device that no object answers for.
+ * @GPUCR_VMA_KIND_BO: A buffer object, mapped through a render or primary
+ *   node.
+ * @GPUCR_VMA_KIND_DMA_BUF: A buffer object, mapped through its dma-buf.
+ * @GPUCR_VMA_KIND_DOORBELL: Doorbell page of a GPU (KFD offset type 3).
+ * @GPUCR_VMA_KIND_MMIO: MMIO remap page of a GPU (KFD offset type 0).
+ * @GPUCR_VMA_KIND_EVENTS: Event page (KFD offset type 2).
+ * @GPUCR_VMA_KIND_RESERVED: Reserved memory, the CWSR trap area (KFD offset
+ *   type 1).
+ */
+enum gpucr_vma_kind {
+	GPUCR_VMA_KIND_UNKNOWN,
+	GPUCR_VMA_KIND_BO,
+	GPUCR_VMA_KIND_DMA_BUF,
+	GPUCR_VMA_KIND_DOORBELL,
+	GPUCR_VMA_KIND_MMIO,
+	GPUCR_VMA_KIND_EVENTS,
+	GPUCR_VMA_KIND_RESERVED,
+};
+
+/**
+ * enum gpucr_direction
+ * @GPUCR_DIRECTION_CHECKPOINT: The session reads one KFD process.
+ * @GPUCR_DIRECTION_RESTORE: The session fills the KFD processes of the tasks
+ *   that join it.
+ */
+enum gpucr_direction {
+	GPUCR_DIRECTION_CHECKPOINT,
+	GPUCR_DIRECTION_RESTORE,
+};
+
+/**
+ * enum gpucr_session_state - Where a session stands.
+ */
+enum gpucr_session_state {
+	GPUCR_SESSION_STATE_NEW,
+	GPUCR_SESSION_STATE_PAUSED,
+	GPUCR_SESSION_STATE_CHECKPOINTED,
+	GPUCR_SESSION_STATE_UNPAUSED,
+	GPUCR_SESSION_STATE_RESTORING,
+	GPUCR_SESSION_STATE_RESTORED,
+	GPUCR_SESSION_STATE_RESUMED,
+	GPUCR_SESSION_STATE_ABANDONED,
+	GPUCR_SESSION_STATE_RECOVERED,
+	GPUCR_SESSION_STATE_FAILED,
+};
+
+/**
+ * enum gpucr_relay_phase - Which of the two messages of a relay operation this
+ *   is.
+ * @GPUCR_RELAY_PHASE_ACCEPTED: All checks passed; the KFD call comes with the
+ *   next read.
+ * @GPUCR_RELAY_PHASE_DONE: The KFD call has returned; error tells how.
+ */
+enum gpucr_relay_phase {
+	GPUCR_RELAY_PHASE_ACCEPTED,
+	GPUCR_RELAY_PHASE_DONE,
+};
+
+enum {
+	GPUCR_A_INFO_PAD = 1,
+	GPUCR_A_INFO_MODULE_VERSION,
+	GPUCR_A_INFO_PROTOCOL_VERSION,
+	GPUCR_A_INFO_OP,
+	GPUCR_A_INFO_DRIVER,
+	GPUCR_A_INFO_MAX_OBJECTS,
+	GPUCR_A_INFO_MAX_SESSIONS,
+	GPUCR_A_INFO_RECOVERY_HELPER,
+	GPUCR_A_INFO_SESSIONS_OPEN,
+	GPUCR_A_INFO_SESSIONS_TOTAL,
+	GPUCR_A_INFO_SESSIONS_ABANDONED,
+	GPUCR_A_INFO_SESSIONS_RECOVERED,
+
+	__GPUCR_A_INFO_MAX
+};
+#define GPUCR_A_INFO_MAX (__GPUCR_A_INFO_MAX - 1)
+
+enum {
+	GPUCR_A_BO_PAD = 1,
+	GPUCR_A_BO_FD,
+	GPUCR_A_BO_HANDLE,
+	GPUCR_A_BO_SIZE,
+	GPUCR_A_BO_OFFSET,
+	GPUCR_A_BO_FLAGS,
+	GPUCR_A_BO_SHARE_ID,
+	GPUCR_A_BO_HANDLE_COUNT,
+
+	__GPUCR_A_BO_MAX
+};
+#define GPUCR_A_BO_MAX (__GPUCR_A_BO_MAX - 1)
+
+enum {
+	GPUCR_A_VMA_PAD = 1,
+	GPUCR_A_VMA_PID,
+	GPUCR_A_VMA_FD,
+	GPUCR_A_VMA_START,
+	GPUCR_A_VMA_END,
+	GPUCR_A_VMA_PGOFF,
+	GPUCR_A_VMA_FLAGS,
+	GPUCR_A_VMA_KIND,
+	GPUCR_A_VMA_DEV_MAJOR,
+	GPUCR_A_VMA_DEV_MINOR,
+	GPUCR_A_VMA_GPU_ID,
+	GPUCR_A_VMA_SHARE_ID,
+	GPUCR_A_VMA_BO_SIZE,
+	GPUCR_A_VMA_BO_DELTA,
+
+	__GPUCR_A_VMA_MAX
+};
+#define GPUCR_A_VMA_MAX (__GPUCR_A_VMA_MAX - 1)
+
+enum {
+	GPUCR_A_SESSION_PAD = 1,
+	GPUCR_A_SESSION_ID,
+	GPUCR_A_SESSION_PID,
+	GPUCR_A_SESSION_FD,
+	GPUCR_A_SESSION_DIRECTION,
+	GPUCR_A_SESSION_SESSION_FD,
+	GPUCR_A_SESSION_STATE,
+	GPUCR_A_SESSION_OWNER_PID,
+	GPUCR_A_SESSION_OWNER_COMM,
+	GPUCR_A_SESSION_OWNER_GONE,
+	GPUCR_A_SESSION_AGE_MS,
+	GPUCR_A_SESSION_PAUSED_MS,
+	GPUCR_A_SESSION_ERROR,
+	GPUCR_A_SESSION_NUM_DEVICES,
+	GPUCR_A_SESSION_NUM_BOS,
+	GPUCR_A_SESSION_NUM_OBJECTS,
+	GPUCR_A_SESSION_PRIV_SIZE,
+	GPUCR_A_SESSION_TASKS,
+
+	__GPUCR_A_SESSION_MAX
+};
+#define GPUCR_A_SESSION_MAX (__GPUCR_A_SESSION_MAX - 1)
+
+enum {
+	GPUCR_A_RELAY_PAD = 1,
+	GPUCR_A_RELAY_ID,
+	GPUCR_A_RELAY_KFD_FD,
+	GPUCR_A_RELAY_PID,
+	GPUCR_A_RELAY_DEVICES,
+	GPUCR_A_RELAY_NUM_DEVICES,
+	GPUCR_A_RELAY_BOS,
+	GPUCR_A_RELAY_NUM_BOS,
+	GPUCR_A_RELAY_PRIV,
+	GPUCR_A_RELAY_PRIV_SIZE,
+	GPUCR_A_RELAY_NUM_OBJECTS,
+	GPUCR_A_RELAY_PHASE,
+	GPUCR_A_RELAY_ERROR,
+	GPUCR_A_RELAY_MESSAGE,
+	GPUCR_A_RELAY_STATE,
+
+	__GPUCR_A_RELAY_MAX
+};
+#define GPUCR_A_RELAY_MAX (__GPUCR_A_RELAY_MAX - 1)
+
+enum {
+	GPUCR_CMD_INFO_GET = 1,
+	GPUCR_CMD_BO_GET,
+	GPUCR_CMD_VMA_GET,
+	GPUCR_CMD_SESSION_NEW,
+	GPUCR_CMD_SESSION_GET,
+	GPUCR_CMD_SESSION_DEL,
+	GPUCR_CMD_SESSION_JOIN,
+	GPUCR_CMD_SESSION_PAUSE,
+	GPUCR_CMD_SESSION_CHECKPOINT,
+	GPUCR_CMD_SESSION_UNPAUSE,
+	GPUCR_CMD_SESSION_RESTORE,
+	GPUCR_CMD_SESSION_RESUME,
+	GPUCR_CMD_SESSION_NTF,
+
+	__GPUCR_CMD_MAX
+};
+#define GPUCR_CMD_MAX (__GPUCR_CMD_MAX - 1)
+
+#define GPUCR_MCGRP_EVENTS	"events"
+
+#endif /* _UAPI_LINUX_GPUCR_H */
