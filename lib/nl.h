@@ -24,6 +24,8 @@ int gpucr_nl_open(struct gpucr_nl **ret);
 void gpucr_nl_close(struct gpucr_nl *nl);
 /* The module's sentence about the last failure; "" where it gave none. */
 const char *gpucr_nl_error(const struct gpucr_nl *nl);
+/* Number of the request's attribute that the last failure is about; 0: none. */
+unsigned int gpucr_nl_bad_attr(const struct gpucr_nl *nl);
 
 struct gpucr_nl_info {
 	char version[32];
