@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Options and process set-up of the test programs. */
+#include "app.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage_text[] =
+	"usage: %s [OPTION]...\n"
+	"  --gpus N         GPUs to use (1)\n"
+	"  --bos N          BOs rewritten in each step, per heap and GPU (1)\n"
+	"  --size BYTES     size of each, K, M or G may follow (1M)\n"
+	"  --heap LIST      of vram, gtt, userptr (all three)\n"
+	"  --queues N       user queues per GPU (1)\n"
+	"  --procs N        processes (1)\n"
+	"  --steps N        end after N steps (0: never)\n"
+	"  --delay-ms N     pause between steps (0)\n"
+	"  --small-bos N    more BOs of 64 KiB in VRAM, constant (0)\n"
+	"  --digest         print each BO's digest in each step\n"
+	"  --log FILE       append output to FILE, go to the background when the first step is done\n"
+	"  --pidfile FILE   write the process id there\n";
+
+/* Where a process tells the front that it is ready; -1 when it has. */
+static int ready_fd = -1;
+/* Where the processes that we forked tell us; -1 where there are none. */
+static int procs_fd = -1;
+
+static void die_usage(const char *fmt, const char *arg)
+{
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	fprintf(stderr, fmt, arg);
+	fprintf(stderr, "; see --help\n");
+	exit(APP_USAGE);
+}
+
+static uint64_t number(const char *text, uint64_t min, uint64_t max)
+{
+	unsigned int shift = 0;
+	unsigned long long v;
+	char *end;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	switch (*end) {
+	case 'G':
+		shift += 10;
+		/* fall through */
+	case 'M':
+		shift += 10;
+		/* fall through */
+	case 'K':
+		shift += 10;
+		end++;
+		break;
+	}
+	if (errno || end == text || *end || *text == '-' || v > max >> shift ||
+	    v << shift < min)
+		die_usage("bad number '%s'", text);
+	return v << shift;
+}
+
+static unsigned int heap_list(char *text)
+{
+	unsigned int heaps = 0;
+	char *name;
+
+	while ((name = strsep(&text, ","))) {
+		if (!strcmp(name, "vram"))
+			heaps |= APP_VRAM;
+		else if (!strcmp(name, "gtt"))
+			heaps |= APP_GTT;
+		else if (!strcmp(name, "userptr"))
+			heaps |= APP_USERPTR;
+		else
+			die_usage("no heap '%s'", name);
+	}
+	return heaps;
+}
+
+static const struct option options[] = {
+	{ "gpus", required_argument, NULL, 'g' },
+	{ "bos", required_argument, NULL, 'b' },
+	{ "size", required_argument, NULL, 's' },
+	{ "heap", required_argument, NULL, 'H' },
+	{ "queues", required_argument, NULL, 'q' },
+	{ "procs", required_argument, NULL, 'p' },
+	{ "steps", required_argument, NULL, 'n' },
+	{ "delay-ms", required_argument, NULL, 'd' },
+	{ "small-bos", required_argument, NULL, 'S' },
+	{ "digest", no_argument, NULL, 'D' },
+	{ "log", required_argument, NULL, 'l' },
+	{ "pidfile", required_argument, NULL, 'P' },
+	{ "help", no_argument, NULL, 'h' },
+	{ }
+};
+
+static void parse_one(struct app_opt *opt, int c)
+{
+	switch (c) {
+	case 'g':
+		opt->gpus = number(optarg, 1, 64);
+		break;
+	case 'b':
+		opt->bos = number(optarg, 0, 100000);
+		break;
+	case 's':
+		opt->size = (number(optarg, 4096, 1ULL << 36) + 4095) & ~4095ULL;
+		break;
+	case 'H':
+		opt->heaps = heap_list(optarg);
+		break;
+	case 'q':
+		opt->queues = number(optarg, 1, 64);
+		break;
+	case 'p':
+		opt->procs = number(optarg, 1, 64);
+		break;
+	case 'n':
+		opt->steps = number(optarg, 0, UINT64_MAX);
+		break;
+	case 'd':
+		opt->delay_ms = number(optarg, 0, 3600000);
+		break;
+	case 'S':
+		opt->small_bos = number(optarg, 0, 100000);
+		break;
+	case 'D':
+		opt->digest = true;
+		break;
+	case 'l':
+		opt->log = optarg;
+		break;
+	case 'P':
+		opt->pidfile = optarg;
+		break;
+	case 'h':
+		printf(usage_text, program_invocation_short_name);
+		exit(APP_OK);
+	default:
+		exit(APP_USAGE);
+	}
+}
+
+void app_parse(struct app_opt *opt, int argc, char **argv)
+{
+	int c;
+
+	*opt = (struct app_opt){
+		.gpus = 1, .bos = 1, .size = 1 << 20, .queues = 1, .procs = 1,
+		.heaps = APP_VRAM | APP_GTT | APP_USERPTR,
+	};
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		parse_one(opt, c);
+	if (optind != argc)
+		die_usage("unexpected '%s'", argv[optind]);
+}
+
+void app_err(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+}
+
+static void die_errno(const char *what)
+{
+	app_err("%s: %s", what, strerror(errno));
+	exit(APP_FAILED);
+}
+
+/* The front process: lives until the one behind it is ready or gone. */
+static void front(pid_t child, int fd)
+{
+	int status;
+	char c;
+
+	if (read(fd, &c, 1) == 1)
+		_exit(APP_OK);
+	if (waitpid(child, &status, 0) == child && WIFEXITED(status))
+		_exit(WEXITSTATUS(status));
+	_exit(APP_FAILED);
+}
+
+static void go_background(void)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		die_errno("pipe");
+	pid = fork();
+	if (pid < 0)
+		die_errno("fork");
+	if (pid) {
+		close(fds[1]);
+		front(pid, fds[0]);
+	}
+	close(fds[0]);
+	ready_fd = fds[1];
+}
+
+/* Nothing of the terminal may stay open: CRIU would have to dump it. */
+static void set_up_io(const struct app_opt *opt)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	if (fd < 0 || dup2(fd, 0) < 0)
+		die_errno("/dev/null");
+	if (fd != 0)
+		close(fd);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (opt->log) {
+		fd = open(opt->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+		if (fd < 0 || dup2(fd, 1) < 0)
+			die_errno(opt->log);
+		close(fd);
+	}
+	if (chdir("/"))
+		die_errno("/");
+}
+
+static void write_pidfile(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f || fprintf(f, "%d\n", getpid()) < 0 || fclose(f))
+		die_errno(path);
+}
+
+/* Process 0 is the parent; each has a log of its own, LOG and LOG.1, LOG.2, ... */
+static void fork_procs(struct app_opt *opt)
+{
+	static char log[4096];
+	int fds[2], fd;
+	unsigned int i;
+	pid_t pid;
+
+	if (opt->procs == 1)
+		return;
+	if (pipe2(fds, O_CLOEXEC))
+		die_errno("pipe");
+	for (i = 1; i < opt->procs; i++) {
+		pid = fork();
+		if (pid < 0)
+			die_errno("fork");
+		if (pid)
+			continue;
+		opt->proc = i;
+		close(fds[0]);
+		if (ready_fd >= 0)
+			close(ready_fd);
+		ready_fd = fds[1];
+		if (!opt->log)
+			return;
+		snprintf(log, sizeof(log), "%s.%u", opt->log, i);
+		fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+		if (fd < 0 || dup2(fd, 1) < 0)
+			die_errno(log);
+		close(fd);
+		return;
+	}
+	close(fds[1]);
+	procs_fd = fds[0];
+}
+
+void app_start(struct app_opt *opt)
+{
+	/* What a caller left open is none of ours, and CRIU would have to dump it. */
+	close_range(3, ~0U, 0);
+	if (opt->log)
+		go_background();
+	/* Fails for a process group leader, which then is a session's too or has a caller that waits. */
+	setsid();
+	set_up_io(opt);
+	if (opt->pidfile)
+		write_pidfile(opt->pidfile);
+	fork_procs(opt);
+}
+
+void app_ready(const struct app_opt *opt)
+{
+	unsigned int n;
+	char c;
+
+	for (n = 1; procs_fd >= 0 && n < opt->procs; n++) {
+		if (read(procs_fd, &c, 1) != 1) {
+			app_err("a process ended before its first step");
+			exit(APP_FAILED);
+		}
+	}
+	if (procs_fd >= 0)
+		close(procs_fd);
+	procs_fd = -1;
+	if (opt->log && dup2(1, 2) < 0)
+		die_errno("stderr");
+	if (ready_fd >= 0) {
+		if (write(ready_fd, "", 1) != 1)
+			die_errno("ready");
+		close(ready_fd);
+	}
+	ready_fd = -1;
+}
+
+int app_children(const struct app_opt *opt, bool wait)
+{
+	int status, code;
+	pid_t pid;
+
+	if (opt->proc || opt->procs == 1)
+		return 0;
+	while ((pid = waitpid(-1, &status, wait ? 0 : WNOHANG)) > 0) {
+		code = WIFEXITED(status) ? WEXITSTATUS(status) : APP_FAILED;
+		if (!code)
+			continue;
+		app_err("process %d ended with %d", pid, code);
+		return code;
+	}
+	return 0;
+}
+
+void app_sleep(unsigned int ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
+
+	/* A pause cut short by a signal, or by a restore, is long enough. */
+	if (ms)
+		nanosleep(&ts, NULL);
+}
+
+void app_step(uint64_t step, uint64_t digest)
+{
+	printf("step %llu ok digest %016llx\n", (unsigned long long)step,
+	       (unsigned long long)digest);
+}
