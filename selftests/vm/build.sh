@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Build for a guest, inside the build chroot of its suite, into build/GUEST/. Incremental.
+#
+# usage: build.sh GUEST [COMPONENT...]
+#   components: kmod kfdsim lib plugin tools apps selftests   (default: all that exist, in this order)
+#
+# KERNEL=debug builds kmod and kfdsim for the debug kernel instead, with the host's compiler (which built that
+# kernel), into build/GUEST-debug/. MAKEARGS is given to every make.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+COMPONENTS=(kmod kfdsim lib plugin tools apps selftests)
+
+component_dir() {
+	case $1 in
+	kmod) echo kmod ;;
+	kfdsim) echo selftests/kfdsim ;;
+	lib) echo lib ;;
+	plugin) echo plugin/amdgpu ;;
+	tools) echo tools/gpucr ;;
+	apps) echo selftests/apps ;;
+	selftests) echo selftests ;;
+	*) die "no component '$1'; there are: ${COMPONENTS[*]}" ;;
+	esac
+}
+
+# A directory counts once it can be built; without a Makefile it is work in progress by someone.
+component_exists() {
+	local dir
+	dir=$TOP/$(component_dir "$1")
+	[[ -e $dir/Makefile || -e $dir/Kbuild ]]
+}
+
+# In a mount namespace of its own: when the command ends, however it ends, every mount is gone.
+# The namespace is private, so nothing of it is ever seen outside.
+enter_chroot() {
+	local root=$1
+	shift
+	# shellcheck disable=SC2016
+	unshare --mount --propagation private bash -ec '
+		root=$1 tree=$2
+		shift 2
+		mount --bind "$tree" "$root/src"
+		mount -t proc proc "$root/proc"
+		mount -t tmpfs tmpfs "$root/tmp"
+		mount --rbind /dev "$root/dev"
+		exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C.UTF-8 \
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$root" "$TOP" "$@"
+}
+
+build_in_chroot() {
+	local img=$1 kver
+	shift
+	kver=$(<"$img/kver")
+	enter_chroot "$img/root" "O=/src/build/$GUEST" "KDIR=/lib/modules/$kver/build" "KVER=$kver" \
+		"JOBS=$(nproc)" "MAKEARGS=${MAKEARGS-}" /bin/bash /src/selftests/vm/build-inside.sh "$@"
+}
+
+build_for_debug() {
+	local kernel wanted=() c
+	kernel=$("$VM_DIR/debug-kernel.sh" path)
+	for c in "$@"; do
+		[[ $c == kmod || $c == kfdsim ]] && wanted+=("$c")
+	done
+	O=$TOP/build/$GUEST-debug KDIR=$kernel/build KVER=$(<"$kernel/kver") JOBS=$(nproc) MAKEARGS=${MAKEARGS-} \
+		"$VM_DIR/build-inside.sh" "${wanted[@]}"
+}
+
+# Index the modules on the host, together with the guest kernel's own: natively it takes a second.
+index_modules() {
+	local base=$1 kver=$2 out=$3 stage ko n=0
+	stage=$(mktemp -d "$TOP/build/modtree.XXXXXX")
+	mkdir -p "$stage/lib/modules"
+	cp -as "$base/lib/modules/$kver" "$stage/lib/modules/$kver"
+	mkdir -p "$stage/lib/modules/$kver/extra"
+	for ko in "$out"/kmod/*.ko "$out"/kfdsim/*.ko; do
+		[[ -e $ko ]] || continue
+		cp "$ko" "$stage/lib/modules/$kver/extra/"
+		n=$((n + 1))
+	done
+	# Only links so far: depmod must replace them, not write through them into the cache.
+	find "$stage/lib/modules/$kver" -maxdepth 1 -type l \( -name '*.bin' -o -name 'modules.alias' -o \
+		-name 'modules.dep' -o -name 'modules.devname' -o -name 'modules.softdep' -o \
+		-name 'modules.symbols' -o -name 'modules.weakdep' \) -delete
+	depmod -b "$stage" "$kver"
+	rm -rf "$out/modidx"
+	mkdir -p "$out/modidx"
+	find "$stage/lib/modules/$kver" -maxdepth 1 -type f -exec cp {} "$out/modidx/" \;
+	cp -r "$stage/lib/modules/$kver/extra" "$out/modidx/"
+	rm -rf "$stage"
+	echo "lab: $n modules of ours indexed for $kver"
+}
+
+# When no module is newer than the index there is nothing to do.
+index_if_needed() {
+	local out=$3
+	[[ -e $out/modidx/modules.dep.bin ]] &&
+		[[ -z $(find "$out/kmod" "$out/kfdsim" -name '*.ko' -newer "$out/modidx/modules.dep.bin" 2>/dev/null) ]] &&
+		[[ $(<"$out/modidx.kver") == "$2" ]] && return
+	index_modules "$@"
+	echo "$2" >"$out/modidx.kver"
+}
+
+build() {
+	local img guest kernel wanted=() c
+	for c in "$@"; do
+		component_exists "$c" && wanted+=("$c")
+	done
+	[[ ${#wanted[@]} -gt 0 ]] || return 0
+	if [[ ${KERNEL:-stock} == debug ]]; then
+		mkdir -p "$TOP/build/$GUEST-debug"
+		build_for_debug "${wanted[@]}"
+		kernel=$("$VM_DIR/debug-kernel.sh" path)
+		index_if_needed "$kernel/modules" "$(<"$kernel/kver")" "$TOP/build/$GUEST-debug"
+	else
+		img=$("$VM_DIR/image.sh" "$GUEST" build)
+		guest=$("$VM_DIR/image.sh" "$GUEST" guest)
+		mkdir -p "$TOP/build/$GUEST"
+		build_in_chroot "$img" "${wanted[@]}"
+		index_if_needed "$guest/modules" "$(<"$guest/kver")" "$TOP/build/$GUEST"
+	fi
+}
+
+main() {
+	[[ $# -ge 1 ]] || die "usage: build.sh GUEST [COMPONENT...]"
+	guest_load "$1"
+	shift
+	need_root
+	local c
+	for c in "$@"; do
+		component_dir "$c" >/dev/null
+	done
+	[[ $# -gt 0 ]] || set -- "${COMPONENTS[@]}"
+	"$VM_DIR/image.sh" "$GUEST"
+	with_lock "$TOP/build/.$GUEST.lock" build "$@"
+}
+
+main "$@"

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What every lab script shares: where things are, the guest's description, locks. Sourced, never run.
+# shellcheck disable=SC2034 # the sourcing scripts use them
+
+VM_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TOP=$(cd "$VM_DIR/../.." && pwd)
+CACHE=${GPUCR_CACHE:-/var/cache/gpucr}
+
+die() {
+	echo "lab: $*" >&2
+	exit 1
+}
+
+need_root() {
+	[[ $(id -u) -eq 0 ]] || die "must be root (chroot, mounts)"
+}
+
+# Sets SUITE SOURCES KERNEL_PACKAGE HEADERS_PACKAGE CRIU_PACKAGE and the optional APT_OPTS, MKFS_SIZE.
+guest_load() {
+	local conf=$VM_DIR/guests/$1.conf
+	[[ -f $conf ]] || die "no guest '$1'; there are: $(guest_names)"
+	GUEST=$1 APT_OPTS='' MKFS_SIZE=3G
+	# shellcheck source=/dev/null
+	. "$conf"
+}
+
+guest_names() {
+	local f
+	for f in "$VM_DIR"/guests/*.conf; do
+		f=${f##*/}
+		printf '%s ' "${f%.conf}"
+	done
+}
+
+# One package a line, # comments.
+read_list() {
+	sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$1"
+}
+
+hash_files() {
+	cat "$@" | sha256sum | cut -c1-12
+}
+
+# lock NAME COMMAND...: one at a time on this machine; a waiter says so once.
+with_lock() {
+	local file=$1
+	shift
+	mkdir -p "$(dirname "$file")"
+	(
+		exec 9>"$file"
+		if ! flock -n 9; then
+			echo "lab: waiting for another run ($file)" >&2
+			flock 9
+		fi
+		"$@" 9>&-
+	)
+}
