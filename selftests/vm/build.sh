@@ -25,11 +25,14 @@ component_dir() {
 	esac
 }
 
-# A directory counts once it can be built; without a Makefile it is work in progress by someone.
+# What has no Makefile yet is said to be left out, never silently.
 component_exists() {
-	local dir
-	dir=$TOP/$(component_dir "$1")
-	[[ -e $dir/Makefile || -e $dir/Kbuild ]]
+	local file
+	file=$(component_dir "$1")/Makefile
+	[[ $1 == kmod ]] && file=Kbuild
+	[[ -e $TOP/$file ]] && return
+	echo "lab: $1 left out: no $file" >&2
+	return 1
 }
 
 # In a mount namespace of its own: when the command ends, however it ends, every mount is gone.
