@@ -1,0 +1,248 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# For the tests of dump and restore, which run in a guest with the simulator loaded. Sourced, never run.
+#
+# A test names what it does with `check`; each check is one KTAP result, run in a subshell with `set -e`, so state
+# goes from one to the next through files in $W. Output of a check is shown only when it fails.
+
+SIM=/sys/kernel/debug/kfdsim
+# Seconds that anything may take; generous, since a failure is rare and a guest without KVM is slow.
+PATIENCE=${PATIENCE:-60}
+APP=${APP:-vecloop}
+
+W=$(mktemp -d /tmp/gpucr-test.XXXXXX)
+IMG=$W/img
+# Where the application logs. A file that it has open must be there at restore, with the same size.
+LOG=$W/app.log
+KTAP_N=0
+KTAP_PLAN=0
+KTAP_BAD=0
+
+plan() {
+	KTAP_PLAN=$1
+	echo "KTAP version 1"
+	echo "1..$1"
+}
+
+skip_all() {
+	echo "KTAP version 1"
+	echo "1..0 # SKIP $*"
+	exit 4
+}
+
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+# check NAME COMMAND...
+check() {
+	local name=$1 rc
+	shift
+	KTAP_N=$((KTAP_N + 1))
+	(
+		set -euo pipefail
+		"$@"
+	) >"$W/check.out" 2>&1 </dev/null
+	rc=$?
+	case $rc in
+	0) echo "ok $KTAP_N $name" ;;
+	4) echo "ok $KTAP_N $name # SKIP $(tail -n 1 "$W/check.out")" ;;
+	*)
+		echo "not ok $KTAP_N $name"
+		sed 's/^/# /' "$W/check.out" | tail -n 60
+		KTAP_BAD=$((KTAP_BAD + 1))
+		;;
+	esac
+	[[ $rc -eq 0 || $rc -eq 4 ]]
+}
+
+# What follows would only repeat a failure.
+stop() {
+	while [[ $KTAP_N -lt $KTAP_PLAN ]]; do
+		KTAP_N=$((KTAP_N + 1))
+		echo "not ok $KTAP_N not run, since a check before it failed"
+		KTAP_BAD=$((KTAP_BAD + 1))
+	done
+	exit 1
+}
+
+finish() {
+	[[ $KTAP_N -eq $KTAP_PLAN ]] || {
+		echo "# planned $KTAP_PLAN, ran $KTAP_N"
+		exit 1
+	}
+	[[ $KTAP_BAD -eq 0 ]]
+}
+
+cleanup() {
+	local pid
+	faults_clear
+	for pid in $(app_pids); do
+		kill -CONT "$pid" 2>/dev/null
+		kill -KILL "$pid" 2>/dev/null
+	done
+	umount "$W/small" 2>/dev/null
+	rm -rf "$W"
+}
+trap cleanup EXIT
+
+# wait_for SECONDS COMMAND...
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[[ $SECONDS -lt $end ]] || return 1
+		sleep 0.1
+	done
+}
+
+# --- the application -------------------------------------------------------------------------------------------
+
+app_pids() {
+	pgrep -x 'vecloop|thunkloop|cpuloop' || true
+}
+
+# app_start [OPTION]...: $APP in the background, its first step done.
+app_start() {
+	rm -f "$LOG"
+	"$APP" --log "$LOG" --pidfile "$W/pid" --delay-ms 20 "$@"
+}
+
+app_pid() {
+	cat "$W/pid"
+}
+
+app_gone() {
+	! kill -0 "$(app_pid)" 2>/dev/null
+}
+
+app_kill() {
+	kill -KILL "$(app_pid)" 2>/dev/null || true
+	wait_for "$PATIENCE" app_gone || fail "the application does not die"
+}
+
+# Last step that the application has reported.
+step() {
+	sed -n 's/^step \([0-9]*\) ok.*/\1/p' "$LOG" | tail -n 1
+}
+
+step_reached() {
+	[[ $(step) -ge $1 ]]
+}
+
+# Steps go on, without a gap, without a mismatch, and the process lives.
+app_goes_on() {
+	local from
+	from=$(step)
+	wait_for "$PATIENCE" step_reached $((from + ${1:-5})) ||
+		fail "step $from, then $(step): no progress; log ends with: $(tail -n 3 "$LOG")"
+	app_log_good
+}
+
+app_log_good() {
+	! grep -v -E '^(step|bo|gpu) ' "$LOG" || fail "the application complains"
+	sed -n 's/^step \([0-9]*\) ok.*/\1/p' "$LOG" | awk '$1 != ++n { print "step " $1 " where " n " was due"; exit 1 }'
+}
+
+# --- the simulator ---------------------------------------------------------------------------------------------
+
+# GPU, queue and number of packets retired, a line each: columns by name, so that new ones do no harm.
+progress() {
+	awk -v pid="$1" '
+		NR == 1 { for (i = 1; i <= NF; i++) col[$i] = i; next }
+		$col["pid"] == pid { print $col["gpu_id"] ":" $col["qid"], $col["progress"] }' "$SIM/queues" | sort
+}
+
+queues_moved() {
+	local n
+	n=$(join "$2" <(progress "$1") | awk '$3 >= $2 + 2' | wc -l)
+	[[ $n -gt 0 && $n -eq $(wc -l <"$2") ]]
+}
+
+# Every queue of the process retires at least two packets more.
+queues_move() {
+	progress "$1" >"$W/progress.1"
+	[[ -s $W/progress.1 ]] || fail "process $1 has no queue"
+	wait_for "$PATIENCE" queues_moved "$1" "$W/progress.1" || {
+		cat "$SIM/queues"
+		fail "a queue of process $1 stands still"
+	}
+}
+
+# digest PID [VA...]: va, size, domain and digest of each BO of the process, or of those at these addresses.
+digest() {
+	local pid=$1
+	shift
+	awk -v pid="$pid" -v want=" $* " '
+		NR == 1 { for (i = 1; i <= NF; i++) col[$i] = i; next }
+		{ va = $col["va"]; sub(/^0x/, "", va) }
+		$col["pid"] == pid && (want ~ /^ *$/ || index(want, " " va " ")) {
+			print va, $col["size"], $col["domain"], $col["digest"]
+		}' "$SIM/digest" | sort
+}
+
+# Addresses of the BOs that no step changes.
+constant_bos() {
+	sed -n 's/^bo .* heap \(vram\|gtt\) va \([0-9a-f]*\) .* constant$/\2/p' "$LOG"
+}
+
+stat_value() {
+	awk -v key="$1" '$1 == key { sum += $NF; n++ } END { if (n) print sum; else exit 1 }' "$SIM/stats"
+}
+
+fault() {
+	echo "$*" >"$SIM/fault"
+}
+
+faults_clear() {
+	[[ ! -e $SIM/fault ]] || echo clear >"$SIM/fault" 2>/dev/null || true
+}
+
+# Nothing of any process is left in the simulator.
+sim_empty() {
+	[[ $(stat_value bos) -eq 0 && $(stat_value processes) -eq 0 && $(stat_value queues) -eq 0 ]]
+}
+
+sim_becomes_empty() {
+	wait_for "$PATIENCE" sim_empty || {
+		cat "$SIM/stats" "$SIM/queues"
+		fail "something is left in the simulator"
+	}
+}
+
+# --- CRIU ------------------------------------------------------------------------------------------------------
+
+# criu_dump [OPTION]...: exit status is CRIU's; the log is $IMG/dump.log.
+criu_dump() {
+	mkdir -p "$IMG"
+	criu dump -t "$(app_pid)" -D "$IMG" -o dump.log -v4 "$@" || {
+		local rc=$?
+		grep -a -E 'Error|Warn|gpucr|amdgpu' "$IMG/dump.log" | tail -n 25
+		return $rc
+	}
+}
+
+criu_restore() {
+	criu restore -d -D "$IMG" -o restore.log -v4 "$@" || {
+		local rc=$?
+		grep -a -E 'Error|Warn|gpucr|amdgpu' "$IMG/restore.log" | tail -n 25
+		return $rc
+	}
+}
+
+has_gpucr() {
+	[[ -d /sys/module/gpucr ]]
+}
+
+# No session, and nobody holds the module.
+no_session_left() {
+	has_gpucr || return 0
+	wait_for 10 module_idle || fail "module gpucr is in use: $(cat /sys/module/gpucr/refcnt)"
+	rmmod gpucr
+	modprobe gpucr
+}
+
+module_idle() {
+	[[ $(cat /sys/module/gpucr/refcnt) -eq 0 ]]
+}
