@@ -9,17 +9,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
 
 #include "nlsock.h"
+#include "owner.h"
 
 #define NL_BUF_SIZE	(64 * 1024)	/* the kernel's dumps are <= 32 KiB */
 #define NL_RCVBUF	(512 * 1024)
-#define NL_OWNER_MARK	1
 
 #ifndef SOL_NETLINK
 #define SOL_NETLINK	270
@@ -29,7 +28,7 @@ struct gpucr_nl {
 	int fd;				/* -1: none */
 	uint16_t family;
 	uint32_t seq;
-	uint32_t *owner;		/* wiped in a fork's child */
+	struct gpucr_owner owner;
 	uint16_t bad_attr;
 	char error[256];
 	uint8_t *buf;
@@ -299,7 +298,6 @@ static int sock_connect(struct gpucr_nl *nl)
 	nl->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
 	if (nl->fd < 0)
 		return errno == EPROTONOSUPPORT ? -ENOENT : -errno;
-	*nl->owner = NL_OWNER_MARK;
 	setsockopt(nl->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	setsockopt(nl->fd, SOL_NETLINK, NETLINK_EXT_ACK, &one, sizeof(one));
 	setsockopt(nl->fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one));
@@ -314,15 +312,21 @@ static int sock_connect(struct gpucr_nl *nl)
 /* Before each call: a socket that is this process's own. */
 static int nl_ready(struct gpucr_nl *nl)
 {
-	if (*nl->owner != NL_OWNER_MARK)
-		nl->fd = -1;		/* the parent's: its number may be reused */
+	int err;
+
+	if (!gpucr_owner_is_self(&nl->owner)) {
+		nl->fd = -1;	/* the parent's: its number may be reused */
+		gpucr_owner_fini(&nl->owner);
+		err = gpucr_owner_init(&nl->owner);
+		if (err)
+			return err;
+	}
 	return nl->fd >= 0 ? 0 : sock_connect(nl);
 }
 
 int gpucr_nl_open(struct gpucr_nl **ret)
 {
 	struct gpucr_nl *nl = calloc(1, sizeof(*nl));
-	long page = sysconf(_SC_PAGESIZE);
 	int err = -ENOMEM;
 
 	*ret = NULL;
@@ -330,36 +334,23 @@ int gpucr_nl_open(struct gpucr_nl **ret)
 		return -ENOMEM;
 	nl->fd = -1;
 	nl->buf = malloc(NL_BUF_SIZE);
-	if (!nl->buf)
-		goto err_free_nl;
-	nl->owner = mmap(NULL, page, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (nl->owner == MAP_FAILED)
-		goto err_free_buf;
-	err = madvise(nl->owner, page, MADV_WIPEONFORK) ? -errno : 0;
-	if (!err)
-		err = sock_connect(nl);
-	if (err)
-		goto err_unmap;
+	if (nl->buf)
+		err = nl_ready(nl);
+	if (err) {
+		gpucr_nl_close(nl);
+		return err;
+	}
 	*ret = nl;
 	return 0;
-
-err_unmap:
-	munmap(nl->owner, page);
-err_free_buf:
-	free(nl->buf);
-err_free_nl:
-	free(nl);
-	return err;
 }
 
 void gpucr_nl_close(struct gpucr_nl *nl)
 {
 	if (!nl)
 		return;
-	if (nl->fd >= 0 && *nl->owner == NL_OWNER_MARK)
+	if (nl->fd >= 0 && gpucr_owner_is_self(&nl->owner))
 		close(nl->fd);
-	munmap(nl->owner, sysconf(_SC_PAGESIZE));
+	gpucr_owner_fini(&nl->owner);
 	free(nl->buf);
 	free(nl);
 }

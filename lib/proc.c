@@ -101,6 +101,27 @@ void gpucr_dev_driver(uint32_t dev_minor, char *name, size_t size)
 		name[0] = '\0';
 }
 
+uint32_t gpucr_dev_render_minor(uint32_t dev_minor)
+{
+	unsigned int render = 0;
+	struct dirent *de;
+	char path[64];
+	DIR *d;
+
+	if (gpucr_dev_kind(DRM_MAJOR, dev_minor) == GPUCR_DEV_RENDER)
+		return dev_minor;
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device/drm",
+		 DRM_MAJOR, dev_minor);
+	d = opendir(path);
+	if (!d)
+		return 0;
+	while (!render && (de = readdir(d)))
+		if (sscanf(de->d_name, "renderD%u", &render) != 1)
+			render = 0;
+	closedir(d);
+	return render;
+}
+
 struct fd_list {
 	struct gpucr_proc_fd *at;
 	size_t num, max;
@@ -130,7 +151,15 @@ static int compare_fd(const void *a, const void *b)
 	return (x->fd > y->fd) - (x->fd < y->fd);
 }
 
-/* Is descriptor de of the directory a GPU file? Follows, never opens. */
+static bool is_dma_buf(int dir, const char *name)
+{
+	char target[16];
+	ssize_t len = readlinkat(dir, name, target, sizeof(target));
+
+	return len >= 8 && !memcmp(target, "/dmabuf:", 8);
+}
+
+/* Is descriptor name of the directory a GPU file? Follows, never opens. */
 static bool look_at(int dir, const char *name, struct gpucr_proc_fd *f)
 {
 	struct stat st;
@@ -140,12 +169,18 @@ static bool look_at(int dir, const char *name, struct gpucr_proc_fd *f)
 	n = strtol(name, &end, 10);
 	if (*name < '0' || *name > '9' || *end || n > INT_MAX)
 		return false;
-	if (fstatat(dir, name, &st, 0) || !S_ISCHR(st.st_mode))
+	if (fstatat(dir, name, &st, 0))
 		return false;
 	f->fd = (int)n;
-	f->dev_major = major(st.st_rdev);
-	f->dev_minor = minor(st.st_rdev);
-	f->kind = gpucr_dev_kind(f->dev_major, f->dev_minor);
+	f->dev_major = S_ISCHR(st.st_mode) ? major(st.st_rdev) : 0;
+	f->dev_minor = S_ISCHR(st.st_mode) ? minor(st.st_rdev) : 0;
+	f->inode_dev = st.st_dev;
+	f->inode = st.st_ino;
+	if (S_ISCHR(st.st_mode))
+		f->kind = gpucr_dev_kind(f->dev_major, f->dev_minor);
+	else
+		f->kind = S_ISREG(st.st_mode) && is_dma_buf(dir, name)
+			? GPUCR_DEV_DMA_BUF : GPUCR_DEV_OTHER;
 	return f->kind != GPUCR_DEV_OTHER;
 }
 
@@ -235,7 +270,7 @@ int gpucr_proc_same_file(const struct gpucr_proc_fd *a,
 {
 	long ret;
 
-	if (a->dev_major != b->dev_major || a->dev_minor != b->dev_minor)
+	if (a->inode_dev != b->inode_dev || a->inode != b->inode)
 		return 0;
 	if (a->pid == b->pid && a->fd == b->fd)
 		return 1;
@@ -259,7 +294,7 @@ int gpucr_proc_comm(pid_t pid, char *comm, size_t size)
 	}
 	comm[strcspn(comm, "\n")] = '\0';
 	for (i = 0; comm[i]; i++)
-		if ((unsigned char)comm[i] < ' ' || comm[i] == 0x7f)
+		if ((unsigned char)comm[i] < ' ' || (unsigned char)comm[i] > '~')
 			comm[i] = '?';
 	return 0;
 }

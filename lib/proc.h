@@ -19,21 +19,26 @@ enum gpucr_dev_kind {
 	GPUCR_DEV_KFD,
 	GPUCR_DEV_RENDER,
 	GPUCR_DEV_PRIMARY,
+	GPUCR_DEV_DMA_BUF,		/* of any driver: no device of its own */
 };
 
 struct gpucr_proc_fd {
 	pid_t pid;
 	int fd;
 	enum gpucr_dev_kind kind;
-	uint32_t dev_major, dev_minor;
+	uint32_t dev_major, dev_minor;	/* 0 for a dma-buf */
+	dev_t inode_dev;		/* what it is a file of */
+	ino_t inode;
 };
 
 /* Kind of the character device, by sysfs. */
 enum gpucr_dev_kind gpucr_dev_kind(uint32_t dev_major, uint32_t dev_minor);
 /* Driver of a DRM device's minor; "" where sysfs does not tell. */
 void gpucr_dev_driver(uint32_t dev_minor, char *name, size_t size);
+/* Minor of the render node of the device whose minor it is; 0: none. */
+uint32_t gpucr_dev_render_minor(uint32_t dev_minor);
 
-/* KFD and DRM descriptors of pid, by rising number; *ret is free()d. */
+/* KFD, DRM and dma-buf descriptors of pid, by rising number; free() *ret. */
 int gpucr_proc_fds(pid_t pid, struct gpucr_proc_fd **ret, size_t *num);
 /*
  * The same of every process that the caller may look into; *hidden counts
@@ -45,7 +50,7 @@ int gpucr_proc_all_fds(struct gpucr_proc_fd **ret, size_t *num,
 int gpucr_proc_same_file(const struct gpucr_proc_fd *a,
 			 const struct gpucr_proc_fd *b);
 
-/* The command name, control characters as '?'. */
+/* The command name; what is not printable ASCII is '?'. */
 int gpucr_proc_comm(pid_t pid, char *comm, size_t size);
 /* Is this process in the initial pid namespace, whose pids sysfs shows? */
 bool gpucr_proc_initial_pidns(void);
