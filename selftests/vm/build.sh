@@ -6,7 +6,8 @@
 #   components: kmod kfdsim lib plugin tools apps selftests   (default: all that exist, in this order)
 #
 # KERNEL=debug builds kmod and kfdsim for the debug kernel instead, with the host's compiler (which built that
-# kernel), into build/GUEST-debug/. MAKEARGS is given to every make.
+# kernel), into build/GUEST-debug/. SAN=1 builds the programs with ASan and UBSan, into build/GUEST-san/.
+# MAKEARGS is given to every make.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -30,44 +31,18 @@ component_exists() {
 	local file
 	file=$(component_dir "$1")/Makefile
 	[[ $1 == kmod ]] && file=Kbuild
+	[[ $1 == kfdsim ]] && file=selftests/kfdsim/Kbuild
 	[[ -e $TOP/$file ]] && return
 	echo "lab: $1 left out: no $file" >&2
 	return 1
-}
-
-# In a mount namespace of its own: when the command ends, however it ends, every mount is gone.
-# The namespace is private, so nothing of it is ever seen outside.
-enter_chroot() {
-	local root=$1
-	shift
-	# shellcheck disable=SC2016
-	unshare --mount --propagation private bash -ec '
-		root=$1 tree=$2
-		shift 2
-		mount --bind "$tree" "$root/src"
-		mount -t proc proc "$root/proc"
-		mount -t tmpfs tmpfs "$root/tmp"
-		mount --rbind /dev "$root/dev"
-		exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C.UTF-8 \
-			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$root" "$TOP" "$@"
 }
 
 build_in_chroot() {
 	local img=$1 kver
 	shift
 	kver=$(<"$img/kver")
-	enter_chroot "$img/root" "O=/src/build/$GUEST" "KDIR=/lib/modules/$kver/build" "KVER=$kver" \
-		"JOBS=$(nproc)" "MAKEARGS=${MAKEARGS-}" /bin/bash /src/selftests/vm/build-inside.sh "$@"
-}
-
-build_for_debug() {
-	local kernel wanted=() c
-	kernel=$("$VM_DIR/debug-kernel.sh" path)
-	for c in "$@"; do
-		[[ $c == kmod || $c == kfdsim ]] && wanted+=("$c")
-	done
-	O=$TOP/build/$GUEST-debug KDIR=$kernel/build KVER=$(<"$kernel/kver") JOBS=$(nproc) MAKEARGS=${MAKEARGS-} \
-		"$VM_DIR/build-inside.sh" "${wanted[@]}"
+	enter_chroot "$img/root" "O=/src/${OUT#"$TOP/"}" "KDIR=/lib/modules/$kver/build" "KVER=$kver" \
+		"JOBS=$(nproc)" "MAKEARGS=${MAKEARGS-}${SAN:+ SAN=1}" /bin/bash /src/selftests/vm/build-inside.sh "$@"
 }
 
 # Index the modules on the host, together with the guest kernel's own: natively it takes a second.
@@ -105,24 +80,40 @@ index_if_needed() {
 	echo "$2" >"$out/modidx.kver"
 }
 
+build_stock() {
+	local img guest
+	img=$("$VM_DIR/image.sh" "$GUEST" build)
+	guest=$("$VM_DIR/image.sh" "$GUEST" guest)
+	build_in_chroot "$img" "$@"
+	[[ -n ${SAN-} ]] || index_if_needed "$guest/modules" "$(<"$guest/kver")" "$OUT"
+}
+
+build_debug() {
+	local kernel
+	kernel=$("$VM_DIR/debug-kernel.sh" path)
+	O=$OUT KDIR=$kernel/build KVER=$(<"$kernel/kver") JOBS=$(nproc) MAKEARGS=${MAKEARGS-} \
+		"$VM_DIR/build-inside.sh" "$@"
+	index_if_needed "$kernel/modules" "$(<"$kernel/kver")" "$OUT"
+}
+
+# The debug kernel has modules of its own and takes the programs of the stock one; the sanitizers are for programs.
+belongs_here() {
+	case $1 in
+	kmod | kfdsim) [[ -z ${SAN-} ]] ;;
+	*) [[ ${KERNEL:-stock} != debug ]] ;;
+	esac
+}
+
 build() {
-	local img guest kernel wanted=() c
+	local wanted=() c kind=stock
+	OUT=$TOP/build/$GUEST${SAN:+-san}
+	[[ ${KERNEL:-stock} != debug ]] || kind=debug OUT=$TOP/build/$GUEST-debug
 	for c in "$@"; do
-		component_exists "$c" && wanted+=("$c")
+		belongs_here "$c" && component_exists "$c" && wanted+=("$c")
 	done
 	[[ ${#wanted[@]} -gt 0 ]] || return 0
-	if [[ ${KERNEL:-stock} == debug ]]; then
-		mkdir -p "$TOP/build/$GUEST-debug"
-		build_for_debug "${wanted[@]}"
-		kernel=$("$VM_DIR/debug-kernel.sh" path)
-		index_if_needed "$kernel/modules" "$(<"$kernel/kver")" "$TOP/build/$GUEST-debug"
-	else
-		img=$("$VM_DIR/image.sh" "$GUEST" build)
-		guest=$("$VM_DIR/image.sh" "$GUEST" guest)
-		mkdir -p "$TOP/build/$GUEST"
-		build_in_chroot "$img" "${wanted[@]}"
-		index_if_needed "$guest/modules" "$(<"$guest/kver")" "$TOP/build/$GUEST"
-	fi
+	mkdir -p "$OUT"
+	"build_$kind" "${wanted[@]}"
 }
 
 main() {

@@ -56,3 +56,21 @@ with_lock() {
 		"$@" 9>&-
 	)
 }
+
+# enter_chroot ROOT [VARIABLE=VALUE]... PROGRAM [ARG]...: run a program in a build chroot, the tree at /src.
+# In a mount namespace of its own: when the command ends, however it ends, every mount is gone.
+# The namespace is private, so nothing of it is ever seen outside.
+enter_chroot() {
+	local root=$1
+	shift
+	# shellcheck disable=SC2016
+	unshare --mount --propagation private bash -ec '
+		root=$1 tree=$2
+		shift 2
+		mount --bind "$tree" "$root/src"
+		mount -t proc proc "$root/proc"
+		mount -t tmpfs tmpfs "$root/tmp"
+		mount --rbind /dev "$root/dev"
+		exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C.UTF-8 \
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$root" "$TOP" "$@"
+}

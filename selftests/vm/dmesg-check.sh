@@ -3,7 +3,7 @@
 # Runs in a guest: print every kernel message of warning level and above that dmesg.allow does not know,
 # and leave with 1 if there was one.
 #
-# usage: dmesg-check.sh [SINCE]      SINCE: only messages after this many seconds of uptime
+# usage: dmesg-check.sh [MARK]      MARK: only what came after the last message that holds this text
 set -u
 
 ALLOW=$(dirname "$0")/dmesg.allow
@@ -20,14 +20,26 @@ allowed() {
 	done <"$ALLOW"
 }
 
+# Level and time in front: "<4>[   8.008230] text".
 messages() {
-	{
-		dmesg --level emerg,alert,crit,err,warn
-		dmesg --level notice,info,debug | grep -E "$REPORTS"
-	} | awk -v since="${1:-0}" '{ t = $0; sub(/^\[ */, "", t); if (t + 0 >= since + 0) print }'
+	dmesg --raw | awk -v mark="${1-}" '
+		mark != "" && index($0, mark) { n = 0; next }
+		{ line[n++] = $0 }
+		END { for (i = 0; i < n; i++) print line[i] }'
 }
 
-bad=$(messages "${1-}" | grep -vE -f <(allowed))
+# Levels 0 to 4 are emergency to warning; the number also holds the facility (multiples of 8).
+suspicious() {
+	awk -v reports="$REPORTS" '{
+		level = substr($0, 2) + 0
+		text = $0
+		sub(/^<[0-9]+>/, "", text)
+		if (level % 8 <= 4 || text ~ reports)
+			print text
+	}'
+}
+
+bad=$(messages "${1-}" | suspicious | grep -vE -f <(allowed))
 [[ -z $bad ]] && exit 0
 echo "lab: the kernel log holds what dmesg.allow does not know:"
 while read -r line; do
