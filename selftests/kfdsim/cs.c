@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Command submission. The packets run inside the ioctl, in the caller's
+ * address space; as with hardware, a submission that goes wrong is accepted,
+ * and WAIT_CS tells.
+ */
+#include <linux/delay.h>
+#include <linux/dma-fence-chain.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <drm/drm_file.h>
+#include <drm/drm_syncobj.h>
+#include "kfdsim_drm.h"
+
+#define MAX_CHUNKS	1024
+#define MAX_CHUNK_DW	65536
+#define MAX_IBS		49
+#define MAX_IB_DW	0xfffff
+#define MAX_FENCES	65536
+/* Patience with a packet that waits for memory, as amdgpu's lockup timeout. */
+#define LOCKUP		(10 * HZ)
+
+struct cs_chunk {
+	u32 id;
+	u32 dw;
+	void *data;
+};
+
+/**
+ * struct cs - one CS ioctl
+ * @file: caller
+ * @fp: the same
+ * @ctx: with a reference
+ * @list: BOs named, with a reference; may be NULL
+ * @chunks: read from user space
+ * @nchunks: how many, some of which may not be read yet
+ * @ibs: IB chunks seen
+ * @ring: of the last of them
+ * @uf_bo: where the number of the submission is to be written; may be NULL
+ * @uf_offset: and at which byte
+ */
+struct cs {
+	struct drm_file *file;
+	struct kfdsim_fpriv *fp;
+	struct kfdsim_ctx *ctx;
+	struct kfdsim_bo_list *list;
+	struct cs_chunk *chunks;
+	u32 nchunks;
+	unsigned int ibs;
+	u32 ring;
+	struct kfdsim_bo *uf_bo;
+	u32 uf_offset;
+};
+
+static int check_ib(struct cs *cs, const struct cs_chunk *c)
+{
+	const struct drm_amdgpu_cs_chunk_ib *ib = c->data;
+	int ret;
+
+	ret = kfdsim_ctx_check_ring(ib->ip_type, ib->ip_instance, ib->ring);
+	if (ret)
+		return ret;
+	if (++cs->ibs > MAX_IBS || ib->ib_bytes / 4 > MAX_IB_DW || ib->va_start & 3)
+		return -EINVAL;
+	cs->ring = ib->ring;
+	return 0;
+}
+
+static int check_fence(struct cs *cs, const struct cs_chunk *c)
+{
+	const struct drm_amdgpu_cs_chunk_fence *f = c->data;
+	struct drm_gem_object *obj;
+
+	if (cs->uf_bo)
+		return -EINVAL;
+	obj = drm_gem_object_lookup(cs->file, f->handle);
+	if (!obj)
+		return -EINVAL;
+	cs->uf_bo = gem_to_kfdsim_bo(obj);
+	cs->uf_offset = f->offset;
+	if (obj->size != PAGE_SIZE || f->offset > PAGE_SIZE - sizeof(u64) ||
+	    cs->uf_bo->userptr)
+		return -EINVAL;
+	return 0;
+}
+
+static int check_chunk(struct cs *cs, const struct cs_chunk *c)
+{
+	size_t size = c->dw * sizeof(u32);
+
+	switch (c->id) {
+	case AMDGPU_CHUNK_ID_IB:
+		return size < sizeof(struct drm_amdgpu_cs_chunk_ib) ?
+			-EINVAL : check_ib(cs, c);
+	case AMDGPU_CHUNK_ID_FENCE:
+		return size < sizeof(struct drm_amdgpu_cs_chunk_fence) ?
+			-EINVAL : check_fence(cs, c);
+	case AMDGPU_CHUNK_ID_BO_HANDLES:
+		if (size < sizeof(struct drm_amdgpu_bo_list_in) || cs->list)
+			return -EINVAL;
+		return kfdsim_bo_list_create(cs->file, c->data, &cs->list);
+	case AMDGPU_CHUNK_ID_DEPENDENCIES:
+	case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
+	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
+	case AMDGPU_CHUNK_ID_SYNCOBJ_OUT:
+	case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_WAIT:
+	case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int read_chunk(struct cs_chunk *c, u64 user)
+{
+	struct drm_amdgpu_cs_chunk head;
+	size_t size;
+
+	if (copy_from_user(&head, u64_to_user_ptr(user), sizeof(head)))
+		return -EFAULT;
+	if (head.length_dw > MAX_CHUNK_DW)
+		return -EINVAL;
+	size = head.length_dw * sizeof(u32);
+	c->id = head.chunk_id;
+	c->dw = head.length_dw;
+	c->data = kvzalloc(max_t(size_t, size, sizeof(u64)), GFP_KERNEL);
+	if (!c->data)
+		return -ENOMEM;
+	if (copy_from_user(c->data, u64_to_user_ptr(head.chunk_data), size))
+		return -EFAULT;
+	return 0;
+}
+
+static int read_chunks(struct cs *cs, const struct drm_amdgpu_cs_in *in)
+{
+	const u64 __user *user = u64_to_user_ptr(in->chunks);
+	u64 at;
+	u32 i;
+	int ret;
+
+	if (!in->num_chunks || in->num_chunks > MAX_CHUNKS)
+		return -EINVAL;
+	cs->chunks = kvcalloc(in->num_chunks, sizeof(*cs->chunks), GFP_KERNEL);
+	if (!cs->chunks)
+		return -ENOMEM;
+	cs->nchunks = in->num_chunks;
+	for (i = 0; i < in->num_chunks; i++) {
+		if (get_user(at, user + i))
+			return -EFAULT;
+		ret = read_chunk(&cs->chunks[i], at);
+		if (!ret)
+			ret = check_chunk(cs, &cs->chunks[i]);
+		if (ret)
+			return ret;
+	}
+	return cs->ibs ? 0 : -EINVAL;
+}
+
+static int check_bo_list(struct cs *cs, u32 handle)
+{
+	unsigned int i;
+
+	if (handle) {
+		if (cs->list)
+			return -EINVAL;
+		cs->list = kfdsim_bo_list_get(cs->fp, handle);
+		if (!cs->list)
+			return -ENOENT;
+	}
+	for (i = 0; cs->list && i < cs->list->n; i++)
+		if (cs->list->bo[i]->user_mm &&
+		    cs->list->bo[i]->user_mm != current->mm)
+			return -EPERM;
+	return 0;
+}
+
+static bool exec_stop(struct kfdsim_sdma *s)
+{
+	return fatal_signal_pending(current);
+}
+
+/* Return: as kfdsim_sdma_exec(), but patient: -ETIME when that ran out. */
+static int exec_packet(struct kfdsim_sdma *s, const u32 *dw, u32 ndw)
+{
+	unsigned long deadline = jiffies + LOCKUP;
+	int n;
+
+	for (;;) {
+		n = kfdsim_sdma_exec(s, dw, ndw);
+		if (n != -EAGAIN)
+			return n;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (time_after(jiffies, deadline))
+			return -ETIME;
+		usleep_range(100, 200);
+	}
+}
+
+static int run_packets(struct kfdsim_sdma *s, const u32 *dw, u32 ndw)
+{
+	u32 i = 0;
+
+	while (i < ndw) {
+		int n = exec_packet(s, dw + i, ndw - i);
+
+		if (n == -ENODATA)
+			return -EINVAL;
+		if (n < 0)
+			return n;
+		i += n;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return 0;
+}
+
+static int run_ib(struct kfdsim_fpriv *fp, const struct drm_amdgpu_cs_chunk_ib *ib)
+{
+	struct kfdsim_sdma s = {
+		.vm = fp->vm,
+		.gpu = fp->gpu,
+		.stop = exec_stop,
+	};
+	size_t size = ib->ib_bytes & ~3U;
+	u32 *dw;
+	int ret;
+
+	if (!size)
+		return 0;
+	dw = kvmalloc(size, GFP_KERNEL);
+	if (!dw)
+		return -ENOMEM;
+	ret = kfdsim_vm_rw(fp->vm, ib->va_start, dw, size, false, &s.fault_va);
+	if (!ret)
+		ret = run_packets(&s, dw, size / 4);
+	if (ret == -EFAULT)
+		atomic64_set(&fp->fault_va, s.fault_va);
+	kvfree(dw);
+	return ret;
+}
+
+static int run_ibs(struct cs *cs)
+{
+	u32 i;
+	int ret;
+
+	for (i = 0; i < cs->nchunks; i++) {
+		if (cs->chunks[i].id != AMDGPU_CHUNK_ID_IB)
+			continue;
+		ret = run_ib(cs->fp, cs->chunks[i].data);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int wait_syncobj(struct cs *cs, u32 handle, u64 point, u64 flags)
+{
+	struct dma_fence *fence;
+	long ret;
+
+	ret = drm_syncobj_find_fence(cs->file, handle, point, flags, &fence);
+	if (ret)
+		return ret;
+	ret = dma_fence_wait(fence, true);
+	dma_fence_put(fence);
+	return ret;
+}
+
+static int wait_chunk(struct cs *cs, const struct cs_chunk *c)
+{
+	const struct drm_amdgpu_cs_chunk_syncobj *tl = c->data;
+	const struct drm_amdgpu_cs_chunk_dep *dep = c->data;
+	const struct drm_amdgpu_cs_chunk_sem *sem = c->data;
+	size_t i, size = c->dw * sizeof(u32);
+	struct kfdsim_ctx *ctx;
+	int ret = 0;
+
+	switch (c->id) {
+	case AMDGPU_CHUNK_ID_DEPENDENCIES:
+	case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
+		for (i = 0; i < size / sizeof(*dep) && !ret; i++) {
+			ctx = kfdsim_ctx_get(cs->fp, dep[i].ctx_id);
+			if (!ctx)
+				return -EINVAL;
+			kfdsim_ctx_put(ctx);
+			ret = kfdsim_ctx_check_ring(dep[i].ip_type,
+						    dep[i].ip_instance,
+						    dep[i].ring);
+		}
+		break;
+	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
+		for (i = 0; i < size / sizeof(*sem) && !ret; i++)
+			ret = wait_syncobj(cs, sem[i].handle, 0, 0);
+		break;
+	case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_WAIT:
+		for (i = 0; i < size / sizeof(*tl) && !ret; i++)
+			ret = wait_syncobj(cs, tl[i].handle, tl[i].point,
+					   tl[i].flags);
+		break;
+	}
+	return ret;
+}
+
+/* A point of 0 replaces the fence of a binary syncobj. */
+static int signal_syncobj(struct cs *cs, u32 handle, u64 point)
+{
+	struct drm_syncobj *obj = drm_syncobj_find(cs->file, handle);
+	struct dma_fence_chain *chain;
+	struct dma_fence *fence;
+
+	if (!obj)
+		return -ENOENT;
+	fence = dma_fence_get_stub();
+	if (point) {
+		chain = dma_fence_chain_alloc();
+		if (!chain) {
+			dma_fence_put(fence);
+			drm_syncobj_put(obj);
+			return -ENOMEM;
+		}
+		drm_syncobj_add_point(obj, chain, fence, point);
+	} else {
+		drm_syncobj_replace_fence(obj, fence);
+	}
+	dma_fence_put(fence);
+	drm_syncobj_put(obj);
+	return 0;
+}
+
+static int signal_chunk(struct cs *cs, const struct cs_chunk *c)
+{
+	const struct drm_amdgpu_cs_chunk_syncobj *tl = c->data;
+	const struct drm_amdgpu_cs_chunk_sem *sem = c->data;
+	size_t i, size = c->dw * sizeof(u32);
+	int ret = 0;
+
+	if (c->id == AMDGPU_CHUNK_ID_SYNCOBJ_OUT)
+		for (i = 0; i < size / sizeof(*sem) && !ret; i++)
+			ret = signal_syncobj(cs, sem[i].handle, 0);
+	if (c->id == AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL)
+		for (i = 0; i < size / sizeof(*tl) && !ret; i++)
+			ret = signal_syncobj(cs, tl[i].handle, tl[i].point);
+	return ret;
+}
+
+static int for_chunks(struct cs *cs,
+		      int (*fn)(struct cs *cs, const struct cs_chunk *c))
+{
+	u32 i;
+	int ret;
+
+	for (i = 0; i < cs->nchunks; i++) {
+		ret = fn(cs, &cs->chunks[i]);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static void cs_release(struct cs *cs)
+{
+	u32 i;
+
+	for (i = 0; i < cs->nchunks; i++)
+		kvfree(cs->chunks[i].data);
+	kvfree(cs->chunks);
+	if (cs->list)
+		kfdsim_bo_list_put(cs->list);
+	if (cs->uf_bo)
+		kfdsim_bo_put(cs->uf_bo);
+	kfdsim_ctx_put(cs->ctx);
+}
+
+/* Everything that can be refused, and the waits. */
+static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
+{
+	int ret;
+
+	if (READ_ONCE(cs->ctx->guilty))
+		return -ECANCELED;
+	ret = kfdsim_fault("cs-submit");
+	if (!ret)
+		ret = read_chunks(cs, in);
+	if (!ret)
+		ret = check_bo_list(cs, in->bo_list_handle);
+	if (!ret)
+		ret = for_chunks(cs, wait_chunk);
+	return ret;
+}
+
+static int cs_run(struct cs *cs, union drm_amdgpu_cs *args)
+{
+	int error = run_ibs(cs);
+	u64 seq = kfdsim_ctx_done(cs->ctx, cs->ring, error);
+
+	if (cs->uf_bo)
+		kfdsim_bo_rw(cs->uf_bo, cs->uf_offset, &seq, sizeof(seq), true);
+	memset(args, 0, sizeof(*args));
+	args->out.handle = seq;
+	return for_chunks(cs, signal_chunk);
+}
+
+KFDSIM_IOCTL(kfdsim_cs_ioctl)
+{
+	union drm_amdgpu_cs *args = data;
+	struct cs cs = {
+		.file = file,
+		.fp = file->driver_priv,
+	};
+	int ret;
+
+	cs.ctx = kfdsim_ctx_get(cs.fp, args->in.ctx_id);
+	if (!cs.ctx)
+		return -EINVAL;
+	ret = cs_prepare(&cs, &args->in);
+	if (!ret)
+		ret = cs_run(&cs, args);
+	cs_release(&cs);
+	return ret;
+}
+
+/* How a submission ended; it is over in any case. */
+static int fence_result(struct kfdsim_fpriv *fp,
+			const struct drm_amdgpu_fence *f)
+{
+	struct kfdsim_ctx *ctx = kfdsim_ctx_get(fp, f->ctx_id);
+	int ret;
+
+	if (!ctx)
+		return -EINVAL;
+	ret = kfdsim_ctx_check_ring(f->ip_type, f->ip_instance, f->ring);
+	if (!ret)
+		ret = kfdsim_ctx_result(ctx, f->ring, f->seq_no);
+	kfdsim_ctx_put(ctx);
+	return ret;
+}
+
+KFDSIM_IOCTL(kfdsim_wait_cs_ioctl)
+{
+	union drm_amdgpu_wait_cs *args = data;
+	struct drm_amdgpu_fence f = {
+		.ctx_id = args->in.ctx_id,
+		.ip_type = args->in.ip_type,
+		.ip_instance = args->in.ip_instance,
+		.ring = args->in.ring,
+		.seq_no = args->in.handle,
+	};
+	int ret;
+
+	ret = kfdsim_fault("cs-wait");
+	if (!ret)
+		ret = fence_result(file->driver_priv, &f);
+	if (!ret)
+		memset(args, 0, sizeof(*args));
+	return ret;
+}
+
+KFDSIM_IOCTL(kfdsim_wait_fences_ioctl)
+{
+	union drm_amdgpu_wait_fences *args = data;
+	const struct drm_amdgpu_fence __user *user =
+		u64_to_user_ptr(args->in.fences);
+	u32 i, n = args->in.fence_count;
+	struct drm_amdgpu_fence f;
+	int ret;
+
+	if (n > MAX_FENCES)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
+		if (copy_from_user(&f, user + i, sizeof(f)))
+			return -EFAULT;
+		ret = fence_result(file->driver_priv, &f);
+		if (ret)
+			return ret;
+		if (!args->in.wait_all)
+			break;
+	}
+	memset(args, 0, sizeof(*args));
+	args->out.status = 1;
+	return 0;
+}
+
+static int fence_to_syncobj(struct drm_file *file, bool as_fd, u32 *out)
+{
+	struct dma_fence *fence = dma_fence_get_stub();
+	struct drm_syncobj *obj;
+	int ret;
+
+	ret = drm_syncobj_create(&obj, 0, fence);
+	dma_fence_put(fence);
+	if (ret)
+		return ret;
+	if (as_fd)
+		ret = drm_syncobj_get_fd(obj, (int *)out);
+	else
+		ret = drm_syncobj_get_handle(file, obj, out);
+	drm_syncobj_put(obj);
+	return ret;
+}
+
+/* Sync files are not given: they would outlive the module's DRM device. */
+KFDSIM_IOCTL(kfdsim_fence_to_handle_ioctl)
+{
+	union drm_amdgpu_fence_to_handle *args = data;
+	u32 what = args->in.what;
+	int ret;
+
+	ret = fence_result(file->driver_priv, &args->in.fence);
+	if (ret)
+		return ret;
+	switch (what) {
+	case AMDGPU_FENCE_TO_HANDLE_GET_SYNCOBJ:
+	case AMDGPU_FENCE_TO_HANDLE_GET_SYNCOBJ_FD:
+		return fence_to_syncobj(file,
+					what == AMDGPU_FENCE_TO_HANDLE_GET_SYNCOBJ_FD,
+					&args->out.handle);
+	}
+	return -EINVAL;
+}
