@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Messages of the library: one sentence each, given to a sink.
+ *
+ * The first error is remembered, so that a caller can repeat it at the end of
+ * a long operation. Errors are logged once, where they are found; callers up
+ * the stack pass the errno on and stay silent.
+ */
+#ifndef GPUCR_LOG_H
+#define GPUCR_LOG_H
+
+enum gpucr_log_level {
+	GPUCR_LOG_ERROR = 1,
+	GPUCR_LOG_WARN,
+	GPUCR_LOG_INFO,
+	GPUCR_LOG_DEBUG,
+};
+
+/* text has no prefix and no newline. */
+typedef void (*gpucr_log_sink)(enum gpucr_log_level level, const char *text);
+
+/* NULL: standard error, warnings and errors only. */
+void gpucr_log_set_sink(gpucr_log_sink sink);
+/* "" where no error was logged since the last reset. */
+const char *gpucr_log_first_error(void);
+void gpucr_log_reset(void);
+
+__attribute__((format(printf, 2, 3)))
+void gpucr_log(enum gpucr_log_level level, const char *fmt, ...);
+
+#define gpucr_err(...) gpucr_log(GPUCR_LOG_ERROR, __VA_ARGS__)
+#define gpucr_warn(...) gpucr_log(GPUCR_LOG_WARN, __VA_ARGS__)
+#define gpucr_info(...) gpucr_log(GPUCR_LOG_INFO, __VA_ARGS__)
+#define gpucr_dbg(...) gpucr_log(GPUCR_LOG_DEBUG, __VA_ARGS__)
+
+#endif
