@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "copyslot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <amdgpu_drm.h>
+
+#include "log.h"
+
+#define PAGE		UINT64_C(4096)
+/* SDMA linear copy: opcode 1, sub-opcode 0, seven words. */
+#define COPY_LINEAR	1u
+#define COPY_DW		7
+/* Packets end on a multiple of eight words; a NOP is a zero word. */
+#define IB_ALIGN_DW	8
+#define MAX_PACKET	(UINT32_C(2) << 20)
+/* Engines before gfx9 count 21 bits and stop short of 2 MiB. */
+#define MAX_PACKET_OLD	(UINT32_C(1) << 20)
+
+static int va_map(amdgpu_device_handle dev, struct gpucr_copy_map *m,
+		  uint64_t size)
+{
+	int err;
+
+	m->size = size;
+	err = amdgpu_va_range_alloc(dev, amdgpu_gpu_va_range_general, size, 0,
+				    0, &m->va, &m->va_handle, 0);
+	if (err)
+		return err;
+	err = amdgpu_bo_va_op(m->bo, 0, size, m->va, 0, AMDGPU_VA_OP_MAP);
+	if (err)
+		amdgpu_va_range_free(m->va_handle);
+	return err;
+}
+
+int gpucr_copy_map(struct gpucr_copy *c, const struct gpucr_copy_bo *bo,
+		   struct gpucr_copy_map *ret)
+{
+	struct amdgpu_bo_import_result res = { 0 };
+	int err;
+
+	err = amdgpu_bo_import(c->dev, amdgpu_bo_handle_type_dma_buf_fd,
+			       bo->dmabuf_fd, &res);
+	if (err)
+		return err;
+	ret->bo = res.buf_handle;
+	/* Else packets would run past its end. */
+	err = res.alloc_size < bo->size ? -EOVERFLOW :
+	      va_map(c->dev, ret, bo->size);
+	if (err) {
+		amdgpu_bo_free(ret->bo);
+		ret->bo = NULL;
+	}
+	return err;
+}
+
+void gpucr_copy_unmap(struct gpucr_copy_map *m)
+{
+	if (!m->bo)
+		return;
+	amdgpu_bo_va_op(m->bo, 0, m->size, m->va, 0, AMDGPU_VA_OP_UNMAP);
+	amdgpu_va_range_free(m->va_handle);
+	amdgpu_bo_free(m->bo);
+	m->bo = NULL;
+}
+
+void gpucr_copy_slot_reset(struct gpucr_copy_slot *s)
+{
+	s->len = 0;
+	s->num_dw = 0;
+	s->num_bos = 0;
+	s->bos[s->num_bos++] = s->data.bo;
+	s->bos[s->num_bos++] = s->ib.bo;
+}
+
+static void put_packet(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+		       uint64_t from, uint64_t to, uint32_t len)
+{
+	uint32_t *dw = s->packets + s->num_dw;
+
+	dw[0] = COPY_LINEAR;
+	dw[1] = len - c->count_minus_one;
+	dw[2] = 0;
+	dw[3] = (uint32_t)from;
+	dw[4] = from >> 32;
+	dw[5] = (uint32_t)to;
+	dw[6] = to >> 32;
+	s->num_dw += COPY_DW;
+}
+
+int gpucr_copy_slot_add(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+			const struct gpucr_copy_map *m, uint64_t offset,
+			uint64_t len, bool to_gpu)
+{
+	if (s->num_bos == s->max_bos)
+		return -ENOSPC;
+	s->bos[s->num_bos++] = m->bo;
+	while (len) {
+		uint32_t n = len < c->max_packet ? len : c->max_packet;
+		uint64_t bo_va = m->va + offset, mem_va = s->data.va + s->len;
+
+		if (s->num_dw + COPY_DW + IB_ALIGN_DW > s->max_dw)
+			return -ENOSPC;
+		put_packet(c, s, to_gpu ? mem_va : bo_va,
+			   to_gpu ? bo_va : mem_va, n);
+		s->len += n;
+		offset += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static int slot_failed(struct gpucr_copy *c, const struct gpucr_copy_slot *s,
+		       const char *what, int err)
+{
+	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: %s: %s (copy-failed)",
+		  c->cfg.gpu_id, s->first_bo,
+		  (unsigned long long)s->first_offset, s->len, what,
+		  strerror(-err));
+	return err;
+}
+
+int gpucr_copy_slot_submit(struct gpucr_copy *c, struct gpucr_copy_slot *s)
+{
+	struct amdgpu_cs_ib_info ib = { 0 };
+	struct amdgpu_cs_request rq = {
+		.ip_type = AMDGPU_HW_IP_DMA,
+		.number_of_ibs = 1,
+		.ibs = &ib,
+	};
+	int err;
+
+	while (s->num_dw % IB_ALIGN_DW)
+		s->packets[s->num_dw++] = 0;
+	ib.ib_mc_address = s->ib.va;
+	ib.size = s->num_dw;
+	err = amdgpu_bo_list_create(c->dev, s->num_bos, s->bos, NULL,
+				    &rq.resources);
+	if (err)
+		return slot_failed(c, s, "no BO list", err);
+	err = amdgpu_cs_submit(c->ctx, 0, &rq, 1);
+	/* The submission holds what it needs. */
+	amdgpu_bo_list_destroy(rq.resources);
+	if (err)
+		return slot_failed(c, s, "it cannot be submitted", err);
+	s->fence = (struct amdgpu_cs_fence){
+		.context = c->ctx,
+		.ip_type = AMDGPU_HW_IP_DMA,
+		.fence = rq.seq_no,
+	};
+	s->busy = true;
+	return 0;
+}
+
+int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
+{
+	uint32_t expired = 0;
+	int err;
+
+	if (!s->busy)
+		return 0;
+	s->busy = false;
+	err = amdgpu_cs_query_fence_status(&s->fence,
+					   c->cfg.deadline_ms * 1000000ULL, 0,
+					   &expired);
+	if (!err && expired)
+		return 0;
+	c->stuck = true;
+	if (err)
+		return slot_failed(c, s, "it failed", err);
+	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: not done after %u s (copy-timeout); the engine hangs or is very busy",
+		  c->cfg.gpu_id, s->first_bo,
+		  (unsigned long long)s->first_offset, s->len,
+		  c->cfg.deadline_ms / 1000);
+	return -ETIMEDOUT;
+}
+
+static int slot_memory(struct gpucr_copy *c, struct gpucr_copy_slot *s)
+{
+	int err;
+
+	s->mem = mmap(NULL, c->cfg.slot_size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (s->mem == MAP_FAILED) {
+		s->mem = NULL;
+		return -errno;
+	}
+	/* A fork must not make the pages copy-on-write under the engine. */
+	madvise(s->mem, c->cfg.slot_size, MADV_DONTFORK);
+	err = amdgpu_create_bo_from_user_mem(c->dev, s->mem, c->cfg.slot_size,
+					     &s->data.bo);
+	if (err)
+		return err;
+	err = va_map(c->dev, &s->data, c->cfg.slot_size);
+	if (err) {
+		amdgpu_bo_free(s->data.bo);
+		s->data.bo = NULL;
+	}
+	return err;
+}
+
+static int slot_ib(struct gpucr_copy *c, struct gpucr_copy_slot *s)
+{
+	struct amdgpu_bo_alloc_request rq = {
+		.phys_alignment = PAGE,
+		.preferred_heap = AMDGPU_GEM_DOMAIN_GTT,
+	};
+	void *cpu;
+	int err;
+
+	/* At worst every page is a BO of its own. */
+	s->max_bos = c->cfg.slot_size / PAGE + 2;
+	s->max_dw = s->max_bos * COPY_DW + IB_ALIGN_DW;
+	rq.alloc_size = (s->max_dw * sizeof(uint32_t) + PAGE - 1) & ~(PAGE - 1);
+	s->bos = calloc(s->max_bos, sizeof(*s->bos));
+	if (!s->bos)
+		return -ENOMEM;
+	err = amdgpu_bo_alloc(c->dev, &rq, &s->ib.bo);
+	if (err)
+		return err;
+	err = va_map(c->dev, &s->ib, rq.alloc_size);
+	if (err) {
+		amdgpu_bo_free(s->ib.bo);
+		s->ib.bo = NULL;
+		return err;
+	}
+	err = amdgpu_bo_cpu_map(s->ib.bo, &cpu);
+	if (!err)
+		s->packets = cpu;
+	return err;
+}
+
+static void slot_free(struct gpucr_copy *c, struct gpucr_copy_slot *s)
+{
+	if (s->packets)
+		amdgpu_bo_cpu_unmap(s->ib.bo);
+	gpucr_copy_unmap(&s->ib);
+	gpucr_copy_unmap(&s->data);
+	free(s->bos);
+	/* A hanging engine may still write there. */
+	if (s->mem && !c->stuck)
+		munmap(s->mem, c->cfg.slot_size);
+}
+
+static int open_device(struct gpucr_copy *c)
+{
+	struct amdgpu_gpu_info info;
+	uint32_t major, minor;
+	int err;
+
+	err = amdgpu_device_initialize(c->cfg.drm_fd, &major, &minor, &c->dev);
+	if (err)
+		return err;
+	err = amdgpu_query_gpu_info(c->dev, &info);
+	if (!err)
+		err = amdgpu_cs_ctx_create(c->dev, &c->ctx);
+	if (err) {
+		amdgpu_device_deinitialize(c->dev);
+		return err;
+	}
+	c->count_minus_one = info.family_id >= AMDGPU_FAMILY_AI;
+	c->max_packet = c->count_minus_one ? MAX_PACKET : MAX_PACKET_OLD;
+	return 0;
+}
+
+int gpucr_copy_open(const struct gpucr_copy_config *cfg,
+		    struct gpucr_copy **ret)
+{
+	struct gpucr_copy *c;
+	unsigned int i;
+	int err = -ENOMEM;
+
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->cfg = *cfg;
+	c->slots = calloc(cfg->slots, sizeof(*c->slots));
+	if (!c->slots)
+		goto err_free;
+	err = open_device(c);
+	if (err)
+		goto err_slots;
+	for (i = 0; i < cfg->slots && !err; i++) {
+		err = slot_memory(c, &c->slots[i]);
+		if (!err)
+			err = slot_ib(c, &c->slots[i]);
+	}
+	if (err) {
+		gpucr_err("GPU 0x%04x: no buffers for SDMA, %u x %zu bytes: %s (copy-failed)",
+			  cfg->gpu_id, cfg->slots, cfg->slot_size,
+			  strerror(-err));
+		gpucr_copy_close(c);
+		return err;
+	}
+	*ret = c;
+	return 0;
+
+err_slots:
+	free(c->slots);
+err_free:
+	free(c);
+	gpucr_err("GPU 0x%04x cannot be used for copies: %s (copy-failed)",
+		  cfg->gpu_id, strerror(-err));
+	return err;
+}
+
+void gpucr_copy_close(struct gpucr_copy *c)
+{
+	unsigned int i;
+
+	if (!c)
+		return;
+	for (i = 0; i < c->cfg.slots; i++)
+		slot_free(c, &c->slots[i]);
+	amdgpu_cs_ctx_free(c->ctx);
+	amdgpu_device_deinitialize(c->dev);
+	free(c->slots);
+	free(c);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Private to copy.c and copyslot.c: slots, mapped BOs, SDMA submissions. */
+#ifndef GPUCR_COPYSLOT_H
+#define GPUCR_COPYSLOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amdgpu.h>
+
+#include "copy.h"
+
+/* A BO in the GPU address space of the copy. bo NULL: not mapped. */
+struct gpucr_copy_map {
+	amdgpu_bo_handle bo;
+	amdgpu_va_handle va_handle;
+	uint64_t va;
+	uint64_t size;
+};
+
+struct gpucr_copy_slot {
+	void *mem;			/* pinned while mapped */
+	struct gpucr_copy_map data;	/* mem, seen by the GPU */
+	struct gpucr_copy_map ib;	/* packets */
+	uint32_t *packets;
+	size_t num_dw, max_dw;
+	amdgpu_bo_handle *bos;		/* that this submission touches */
+	size_t num_bos, max_bos;
+	struct amdgpu_cs_fence fence;
+	bool busy;
+	size_t len;			/* bytes of mem in use */
+	uint64_t pos;			/* in the stream */
+	uint32_t first_bo;		/* where it starts, for messages */
+	uint64_t first_offset;
+};
+
+struct gpucr_copy {
+	struct gpucr_copy_config cfg;
+	amdgpu_device_handle dev;
+	amdgpu_context_handle ctx;
+	uint32_t max_packet;		/* bytes that one packet copies */
+	bool count_minus_one;
+	bool stuck;			/* a wait timed out: free nothing */
+	struct gpucr_copy_slot *slots;
+};
+
+int gpucr_copy_map(struct gpucr_copy *c, const struct gpucr_copy_bo *bo,
+		   struct gpucr_copy_map *ret);
+void gpucr_copy_unmap(struct gpucr_copy_map *m);
+
+void gpucr_copy_slot_reset(struct gpucr_copy_slot *s);
+/* The next len bytes of the slot from or to the BO. */
+int gpucr_copy_slot_add(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+			const struct gpucr_copy_map *m, uint64_t offset,
+			uint64_t len, bool to_gpu);
+int gpucr_copy_slot_submit(struct gpucr_copy *c, struct gpucr_copy_slot *s);
+int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s);
+
+#endif
