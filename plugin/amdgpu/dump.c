@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The dump: the tree is paused as a whole, by whichever hook comes first, each
+ * KFD process once; files are written as CRIU asks for them; everything is
+ * undone in dump_exit(), whatever happened.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "log.h"
+#include "owner.h"
+#include "proc.h"
+#include "rendernode.h"
+
+#include "host.h"
+#include "plugin.h"
+#include "target.h"
+#include "tree.h"
+
+static struct {
+	struct gpucr_owner owner;
+	dev_t kfd;
+	bool claimed;		/* inventory entry made */
+	bool tried;		/* the tree was read; err tells how it went */
+	int err;
+	struct tree tree;
+	struct gpucr_opts opts;
+	struct gpucr_topology *topo;
+	struct gpucr_backend *backend;
+	struct target *targets;
+	struct target_env env;
+	char **written;
+	size_t num_written;
+} dump;
+
+int dump_init(dev_t kfd)
+{
+	memset(&dump, 0, sizeof(dump));
+	dump.kfd = kfd;
+	dump.env.dir = -1;
+	gpucr_log_reset();
+	return gpucr_owner_init(&dump.owner);
+}
+
+/* Before the first thing of ours: may it be ours, and by which rules? */
+static int claim(void)
+{
+	const char *self, *twin;
+	int err;
+
+	if (dump.claimed)
+		return 0;
+	twin = host_find_twin(PLUGIN_NAME, &self);
+	if (*twin) {
+		gpucr_err("two plugins named %s are loaded, %s and %s (plugin-twice); keep one of them",
+			  PLUGIN_NAME, self, twin);
+		return -EEXIST;
+	}
+	dump.env.dir = fcntl(host_image_dir(), F_DUPFD_CLOEXEC, 3);
+	if (dump.env.dir < 0) {
+		gpucr_err("CRIU tells no image directory");
+		return -ENOENT;
+	}
+	err = gpucr_opts_load(&dump.opts, GPUCR_OPT_FILE, dump.env.dir);
+	if (err)
+		return err;
+	if (host_add_inventory(PLUGIN_ENTRY)) {
+		gpucr_err("CRIU refuses the inventory entry %s", PLUGIN_ENTRY);
+		return -EIO;
+	}
+	dump.claimed = true;
+	return 0;
+}
+
+static void wrote(const char *name)
+{
+	char **more = reallocarray(dump.written, dump.num_written + 1,
+				   sizeof(*more));
+
+	if (!more)
+		return;
+	dump.written = more;
+	dump.written[dump.num_written] = strdup(name);
+	if (dump.written[dump.num_written])
+		dump.num_written++;
+}
+
+/* What could be dumped but never be restored. */
+static int refuse_file(const struct tree_file *f)
+{
+	const struct tree_holder *h = &f->holders[0];
+	uint32_t handles = 0;
+	int err;
+
+	if (f->kfd) {
+		if (!h->task->foreign_userns)
+			return 0;
+		gpucr_err("pid %d is in a user namespace of its own: KFD would not let it be restored (userns)",
+			  h->task->pid);
+		return -EPERM;
+	}
+	err = gpucr_drm_count_handles(f->fd, &handles);
+	if (err) {
+		gpucr_err("pid %d, fd %d: buffer objects of renderD%u cannot be counted: %s",
+			  h->task->pid, h->fd, f->minor, strerror(-err));
+		return err;
+	}
+	if (!handles)
+		return 0;
+	gpucr_err("pid %d, fd %d: %u buffer objects were made through renderD%u, not through KFD (render-bo); they cannot be restored yet",
+		  h->task->pid, h->fd, handles, f->minor);
+	return -EOPNOTSUPP;
+}
+
+/* VRAM in use is known before the pause; the rest is asked for after it. */
+static int check_space_early(void)
+{
+	uint64_t bytes = 0;
+	size_t i, j;
+
+	for (i = 0; i < dump.tree.num_tasks; i++) {
+		struct gpucr_kfd_proc p;
+
+		if (gpucr_kfd_proc_read(dump.tree.tasks[i].pid, &p))
+			continue;
+		for (j = 0; j < p.num_gpus; j++)
+			bytes += p.gpus[j].vram;
+		gpucr_kfd_proc_clear(&p);
+	}
+	return target_check_space(dump.env.dir, bytes);
+}
+
+static int check_tree(void)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < dump.tree.num_files && !err; i++)
+		err = refuse_file(&dump.tree.files[i]);
+	if (!err && dump.opts.space_check)
+		err = check_space_early();
+	return err;
+}
+
+static struct target *find_target(pid_t pid)
+{
+	struct target *t;
+
+	for (t = dump.targets; t; t = t->next) {
+		if (t->task.pid == pid)
+			return t;
+	}
+	return NULL;
+}
+
+/* Another open of a KFD process that is known already. */
+static int attach(struct tree_file *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->num_holders && !f->target; i++)
+		f->target = find_target(f->holders[i].task->pid);
+	if (f->target)
+		return 0;
+	gpucr_err("pid %d, fd %d: the KFD process behind it is being checkpointed by somebody else (busy)",
+		  f->holders[0].task->pid, f->holders[0].fd);
+	return -EBUSY;
+}
+
+/* The holder that KFD names as the owner. */
+static const struct gpucr_task *find_owner(const struct tree_file *f,
+					   uint32_t ns_pid)
+{
+	size_t i;
+
+	for (i = 0; i < f->num_holders; i++) {
+		if (f->holders[i].task->ns_pid == (pid_t)ns_pid)
+			return f->holders[i].task;
+	}
+	gpucr_err("pid %d, fd %d: its KFD process belongs to pid %u, which is not in the tree or has closed it (kfd-owner)",
+		  f->holders[0].task->pid, f->holders[0].fd, ns_pid);
+	return NULL;
+}
+
+static int add_target(struct tree_file *f, const struct gpucr_task *owner,
+		      struct gpucr_ckpt *c, const struct gpucr_kfd_counts *n)
+{
+	const struct gpucr_task *restorer = tree_restorer(f);
+	struct target *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		gpucr_ckpt_close(c);
+		return -ENOMEM;
+	}
+	t->task = *owner;
+	t->ckpt = c;
+	if (n)
+		t->counts = *n;
+	t->no_gpu = !n;
+	t->next = dump.targets;
+	dump.targets = t;
+	f->target = t;
+	if (restorer->pid == owner->pid || !n)
+		return 0;
+	gpucr_err("pid %d owns a KFD file that pid %d holds too, and CRIU would restore it in the latter (kfd-owner); such an order of pids cannot be restored",
+		  owner->pid, restorer->pid);
+	return -EOPNOTSUPP;
+}
+
+/* Pauses what is behind f as a process of holder. -EINVAL: it is not its. */
+static int pause_as(struct tree_file *f, const struct gpucr_task *holder)
+{
+	const struct gpucr_task *owner;
+	struct gpucr_kfd_counts n;
+	struct gpucr_ckpt *c;
+	bool was_paused;
+	struct target *t;
+	int err;
+
+	err = gpucr_ckpt_open(dump.backend, holder->pid, f->fd, &c);
+	if (err == -EBUSY)
+		return attach(f);
+	if (err)
+		return err;
+	err = gpucr_ckpt_pause(c, &n, &was_paused);
+	if (err == -ENODEV)
+		return add_target(f, holder, c, NULL);
+	owner = err ? NULL : find_owner(f, n.pid);
+	if (!owner) {
+		gpucr_ckpt_close(c);
+		return err ? err : -ESRCH;
+	}
+	t = was_paused ? find_target(owner->pid) : NULL;
+	if (!t)
+		return add_target(f, owner, c, &n);
+	/* It was one of ours, undone and done again: still paused once. */
+	gpucr_ckpt_forget_pause(c);
+	gpucr_ckpt_close(c);
+	f->target = t;
+	return 0;
+}
+
+static int pause_file(struct tree_file *f)
+{
+	size_t i;
+	int err = -EINVAL;
+
+	for (i = 0; i < f->num_holders && err == -EINVAL; i++)
+		err = pause_as(f, f->holders[i].task);
+	if (err && !*gpucr_log_first_error())
+		gpucr_err("pid %d, fd %d: its KFD process cannot be checkpointed: %s (session-failed)",
+			  f->holders[0].task->pid, f->holders[0].fd,
+			  strerror(-err));
+	return err;
+}
+
+/* GPU memory that a child got by fork would come back in nobody. */
+static int refuse_foreign_maps(const struct gpucr_task *task)
+{
+	struct target *t = find_target(task->pid);
+	struct gpucr_task_map *maps;
+	size_t i, num;
+	int err = 0;
+
+	if (t && !t->no_gpu)
+		return 0;
+	if (gpucr_task_device_maps(task->pid, &maps, &num))
+		return 0;
+	for (i = 0; i < num && !err; i++) {
+		if (!tree_is_gpu(&dump.tree, maps[i].rdev))
+			continue;
+		gpucr_err("pid %d maps GPU memory at 0x%llx and has no KFD process of its own (vma-unsupported); such a mapping cannot be restored yet",
+			  task->pid, (unsigned long long)maps[i].start);
+		err = -EOPNOTSUPP;
+	}
+	free(maps);
+	return err;
+}
+
+static int pause_tree(void)
+{
+	size_t i;
+	int err;
+
+	err = gpucr_topology_read(NULL, &dump.topo);
+	if (err) {
+		gpucr_err("KFD's topology cannot be read: %s", strerror(-err));
+		return err;
+	}
+	err = check_tree();
+	if (err)
+		return err;
+	err = gpucr_backend_open(dump.opts.backend, dump.kfd, &dump.backend);
+	if (err)
+		return err;
+	for (i = 0; i < dump.tree.num_files && !err; i++) {
+		if (dump.tree.files[i].kfd)
+			err = pause_file(&dump.tree.files[i]);
+	}
+	for (i = 0; i < dump.tree.num_tasks && !err; i++)
+		err = refuse_foreign_maps(&dump.tree.tasks[i]);
+	return err;
+}
+
+static void unpause_all(void)
+{
+	struct target *t;
+
+	for (t = dump.targets; t; t = t->next) {
+		if (t->ckpt)
+			gpucr_ckpt_unpause(t->ckpt);
+	}
+}
+
+/* From every hook; the work is done by the first. claimed: it is ours. */
+static int ensure_paused(bool ours)
+{
+	if (!dump.tried) {
+		dump.err = tree_read(&dump.tree, dump.kfd);
+		dump.tried = true;
+		if (!dump.err && dump.tree.num_files) {
+			dump.err = claim();
+			if (!dump.err)
+				dump.err = pause_tree();
+		}
+		/* At once: CRIU may go on for long before it gives up. */
+		if (dump.err)
+			unpause_all();
+	}
+	if (!dump.err && ours && !dump.claimed)
+		dump.err = claim();
+	return dump.err;
+}
+
+int dump_checkpoint_devices(int pid)
+{
+	int err = ensure_paused(false);
+
+	if (err)
+		return err;
+	return find_target(pid) ? 0 : -ENOTSUP;
+}
+
+int dump_handle_vma(const struct stat *st)
+{
+	(void)st;
+	return ensure_paused(true);
+}
+
+/* May this very file map BOs of the KFD process that its holder has? */
+static int is_kfd_vm(const struct tree_file *f, struct target *t,
+		     uint32_t user_gpu_id, bool *ret)
+{
+	uint32_t i;
+	int err;
+
+	err = target_read(t);
+	if (err)
+		return err;
+	for (i = 0; i < t->counts.num_bos; i++) {
+		const struct kfd_criu_bo_bucket *b = &t->state.bos[i];
+
+		if (b->gpu_id != user_gpu_id ||
+		    !gpucr_kfd_bo_has_content(b->alloc_flags))
+			continue;
+		*ret = gpucr_drm_may_map(f->fd, b->offset, b->size);
+		return 0;
+	}
+	return 0;
+}
+
+static int describe_render(const struct tree_file *f,
+			   struct gpucr_img_render *img)
+{
+	const struct gpucr_node *node;
+	struct target *t = NULL;
+	uint32_t i;
+	int err;
+
+	node = gpucr_topology_find_by_minor(dump.topo, f->minor);
+	if (!node) {
+		gpucr_err("renderD%u is of no GPU in KFD's topology (no-gpu)",
+			  f->minor);
+		return -ENODEV;
+	}
+	img_device_from_node(&img->device, node, node->gpu_id);
+	for (i = 0; i < f->num_holders && !t; i++)
+		t = find_target(f->holders[i].task->pid);
+	if (!t || t->no_gpu)
+		return 0;
+	img->owner_pid = t->task.ns_pid;
+	err = target_read(t);
+	for (i = 0; i < t->counts.num_devices && !err; i++) {
+		if (t->state.devices[i].actual_gpu_id != node->gpu_id)
+			continue;
+		img->device.user_gpu_id = t->state.devices[i].user_gpu_id;
+		err = is_kfd_vm(f, t, img->device.user_gpu_id, &img->kfd_vm);
+	}
+	return err;
+}
+
+static int dump_render(const struct tree_file *f, int id)
+{
+	struct gpucr_img_render img = { .id = id };
+	char name[GPUCR_IMG_NAME_MAX];
+	int err;
+
+	err = describe_render(f, &img);
+	if (!err)
+		err = gpucr_img_render_write(dump.env.dir, &img);
+	if (err)
+		return err;
+	gpucr_img_render_name(name, id);
+	wrote(name);
+	return 0;
+}
+
+int dump_file(int fd, int id)
+{
+	struct tree_file *f;
+	int err;
+
+	err = ensure_paused(true);
+	if (err)
+		return err;
+	f = tree_find(&dump.tree, fd);
+	if (!f) {
+		gpucr_err("GPU file with image id %d is held by no task of the tree (file-unknown)",
+			  id);
+		err = -ENOENT;
+	} else if (!f->kfd) {
+		err = dump_render(f, id);
+	} else {
+		dump.env.kfd = dump.kfd;
+		dump.env.opts = &dump.opts;
+		dump.env.topo = dump.topo;
+		dump.env.wrote = wrote;
+		err = target_write(f->target, &dump.env, id);
+	}
+	/* The dump is lost: do not let the GPU wait for its end. */
+	if (err) {
+		dump.err = err;
+		unpause_all();
+	}
+	return err;
+}
+
+static void remove_written(void)
+{
+	size_t i;
+
+	for (i = 0; i < dump.num_written; i++)
+		unlinkat(dump.env.dir, dump.written[i], 0);
+}
+
+static void summary(int ret)
+{
+	uint64_t paused_ms = 0;
+	struct target *t;
+	unsigned int n = 0;
+
+	for (t = dump.targets; t; t = t->next) {
+		uint64_t ms = t->no_gpu ? 0 : gpucr_ckpt_paused_ms(t->ckpt);
+
+		if (ms > paused_ms)
+			paused_ms = ms;
+		n += !t->no_gpu;
+	}
+	if (ret || dump.err)
+		gpucr_err("dump failed, GPU work goes on; first error: %s",
+			  *gpucr_log_first_error() ? gpucr_log_first_error() :
+			  "none here, see CRIU's own");
+	else if (n)
+		gpucr_warn("dumped %u GPU process%s: %llu bytes of GPU memory, %llu stored, paused %llu ms, backend %s",
+			   n, n > 1 ? "es" : "",
+			   (unsigned long long)dump.env.raw_bytes,
+			   (unsigned long long)dump.env.stored_bytes,
+			   (unsigned long long)paused_ms,
+			   gpucr_backend_name(dump.backend));
+}
+
+static void free_all(void)
+{
+	struct target *t;
+
+	while ((t = dump.targets)) {
+		dump.targets = t->next;
+		gpucr_ckpt_close(t->ckpt);
+		gpucr_kfd_state_clear(&t->state);
+		free(t);
+	}
+	gpucr_backend_close(dump.backend);
+	tree_close(&dump.tree);
+	gpucr_topology_free(dump.topo);
+	while (dump.num_written)
+		free(dump.written[--dump.num_written]);
+	free(dump.written);
+	if (dump.env.dir >= 0)
+		close(dump.env.dir);
+	gpucr_owner_fini(&dump.owner);
+	memset(&dump, 0, sizeof(dump));
+}
+
+void dump_exit(int ret)
+{
+	if (!gpucr_owner_is_self(&dump.owner))
+		return;
+	unpause_all();
+	if (ret || dump.err)
+		remove_written();
+	if (dump.claimed || dump.err)
+		summary(ret);
+	free_all();
+}
+
+void dump_abandon(void)
+{
+	if (!gpucr_owner_is_self(&dump.owner))
+		return;
+	unpause_all();
+	remove_written();
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One KFD process of the tree being dumped. */
+#ifndef GPUCR_TARGET_H
+#define GPUCR_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+#include "image.h"
+#include "task.h"
+#include "topology.h"
+
+struct target {
+	struct gpucr_task task;		/* the owner */
+	struct gpucr_ckpt *ckpt;
+	struct gpucr_kfd_counts counts;
+	struct gpucr_kfd_state state;
+	bool read;			/* state is filled */
+	bool no_gpu;			/* none visible to it: never paused */
+	uint32_t image_id;		/* 0: not yet written */
+	struct target *next;
+};
+
+/* What a target is written with. */
+struct target_env {
+	int dir;
+	dev_t kfd;
+	const struct gpucr_opts *opts;
+	const struct gpucr_topology *topo;
+	/* Files written, so that a failed dump can remove them. */
+	void (*wrote)(const char *name);
+	uint64_t raw_bytes, stored_bytes;	/* sums, for the summary */
+};
+
+/* CHECKPOINT, once. -errno, logged. */
+int target_read(struct target *t);
+/* Everything of the process, as image id. -errno, logged. */
+int target_write(struct target *t, struct target_env *env, uint32_t id);
+/* For a GPU of the target as its device bucket names it. */
+int target_device(const struct target *t, const struct gpucr_topology *topo,
+		  uint32_t index, struct gpucr_img_device *ret);
+void img_device_from_node(struct gpucr_img_device *ret,
+			  const struct gpucr_node *node, uint32_t user_gpu_id);
+/* Refuses where bytes (and 5 %) do not fit the directory. */
+int target_check_space(int dir, uint64_t bytes);
+
+#endif

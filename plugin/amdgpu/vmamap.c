@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "vmamap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kfdoffset.h"
+#include "log.h"
+
+static int copy_above(const struct vmamap *m, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, m->min_fd);
+
+	if (copy >= 0)
+		return copy;
+	copy = -errno;
+	gpucr_err("no descriptor above %d for a GPU file: %s (nofile)",
+		  m->min_fd, strerror(-copy));
+	return copy;
+}
+
+int vmamap_keep(struct vmamap *m, uint32_t key, int fd)
+{
+	struct vmamap_file *more;
+	int copy = copy_above(m, fd);
+
+	close(fd);
+	if (copy < 0)
+		return copy;
+	more = reallocarray(m->files, m->num_files + 1, sizeof(*more));
+	if (!more) {
+		close(copy);
+		return -ENOMEM;
+	}
+	m->files = more;
+	m->files[m->num_files++] = (struct vmamap_file){
+		.key = key, .fd = copy,
+	};
+	return copy;
+}
+
+struct vmamap_file *vmamap_find_file(struct vmamap *m, uint32_t key)
+{
+	size_t i;
+
+	for (i = 0; i < m->num_files; i++) {
+		if (m->files[i].key == key)
+			return &m->files[i];
+	}
+	return NULL;
+}
+
+int vmamap_give(struct vmamap *m, struct vmamap_file *f)
+{
+	int fd = f->fd;
+
+	if (fd < 0)
+		return -EBADF;
+	if (f->uses)
+		return copy_above(m, fd);
+	f->fd = -1;
+	return fd;
+}
+
+static bool can_map(int fd, uint64_t offset, uint64_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		       offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, len);
+	return true;
+}
+
+/*
+ * Doorbells and MMIO: some kernels look the GPU up by its id here, others by
+ * the id that the process was started with. Where they differ, try.
+ */
+static int kfd_offset(const struct gpucr_img_vma *v, int kfd_fd,
+		      uint32_t local_id, uint64_t *ret)
+{
+	uint64_t by_local = gpucr_kfd_offset_set_gpu(v->offset, local_id);
+	uint64_t by_user = gpucr_kfd_offset_set_gpu(v->offset, v->gpu_id);
+
+	*ret = by_local;
+	if (by_local == by_user || can_map(kfd_fd, by_local, v->end - v->start))
+		return 0;
+	*ret = by_user;
+	if (can_map(kfd_fd, by_user, v->end - v->start))
+		return 0;
+	gpucr_err("the doorbell or MMIO page at 0x%llx cannot be mapped on GPU 0x%04x (vma-unsupported)",
+		  (unsigned long long)v->start, local_id);
+	return -ENODEV;
+}
+
+static int place(struct vmamap *m, const struct gpucr_img_kfd *img,
+		 const struct gpucr_kfd_state *s, const struct devmap *devmap,
+		 const struct gpucr_img_vma *v)
+{
+	const struct gpucr_img_device *d = gpucr_img_find_device(img, v->gpu_id);
+	struct vmamap_entry *e = &m->v[m->num];
+	struct vmamap_file *f;
+	int err = 0;
+
+	f = vmamap_find_file(m, v->kind == GPUCR_IMG_VMA_RENDER ?
+			     d->local_gpu_id : VMAMAP_KFD);
+	if (!f)
+		return -EBADF;
+	e->start = v->start;
+	e->old_offset = v->offset;
+	e->file = f - m->files;
+	if (v->kind == GPUCR_IMG_VMA_RENDER)
+		e->new_offset = s->bos[v->bo].restored_offset;
+	else if (v->kind == GPUCR_IMG_VMA_KFD_EVENTS)
+		e->new_offset = v->offset;
+	else
+		err = kfd_offset(v, f->fd,
+				 devmap_find(devmap, d->local_gpu_id)->gpu_id,
+				 &e->new_offset);
+	if (err)
+		return err;
+	f->uses++;
+	m->num++;
+	return 0;
+}
+
+int vmamap_build(struct vmamap *m, const struct gpucr_img_kfd *img,
+		 const struct gpucr_kfd_state *s, const struct devmap *devmap)
+{
+	size_t i;
+	int err;
+
+	m->v = calloc(img->num_vmas + 1, sizeof(*m->v));
+	if (!m->v)
+		return -ENOMEM;
+	for (i = 0; i < img->num_vmas; i++) {
+		err = place(m, img, s, devmap, &img->vmas[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int compare_start(const void *key, const void *entry)
+{
+	uint64_t start = *(const uint64_t *)key;
+	const struct vmamap_entry *e = entry;
+
+	return start < e->start ? -1 : start > e->start;
+}
+
+int vmamap_look_up(struct vmamap *m, uint64_t start, uint64_t old_offset,
+		   bool adopted, uint64_t *new_offset, int *fd)
+{
+	const struct vmamap_entry *e;
+	struct vmamap_file *f;
+
+	e = m->num ? bsearch(&start, m->v, m->num, sizeof(*e), compare_start) :
+		     NULL;
+	if (!e || e->old_offset != old_offset)
+		return -ENOENT;
+	f = &m->files[e->file];
+	if (adopted) {
+		f->uses -= !!f->uses;
+		*fd = vmamap_give(m, f);
+	} else {
+		*fd = f->fd;
+	}
+	if (*fd < 0)
+		return *fd;
+	*new_offset = e->new_offset;
+	return 0;
+}
