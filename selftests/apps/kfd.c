@@ -98,7 +98,6 @@ int kfd_open(struct kfd *kfd, unsigned int n)
 	struct kfd_process_device_apertures aps[KFD_MAX_GPUS];
 	struct kfd_ioctl_get_process_apertures_new_args args = {
 		.kfd_process_device_apertures_ptr = (uintptr_t)aps,
-		.num_of_nodes = KFD_MAX_GPUS,
 	};
 	int ret;
 
@@ -107,7 +106,12 @@ int kfd_open(struct kfd *kfd, unsigned int n)
 		app_err("/dev/kfd: %s", strerror(errno));
 		return APP_ABSENT;
 	}
+	/* Once for the number, which must not be exceeded, and once for all. */
 	ret = kfd_ioctl(kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
+	if (args.num_of_nodes > KFD_MAX_GPUS)
+		args.num_of_nodes = KFD_MAX_GPUS;
+	if (!ret && args.num_of_nodes)
+		ret = kfd_ioctl(kfd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
 	if (ret) {
 		app_err("GET_PROCESS_APERTURES_NEW: %s", strerror(-ret));
 		return APP_FAILED;
