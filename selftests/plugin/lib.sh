@@ -10,7 +10,7 @@ SIM=/sys/kernel/debug/kfdsim
 PATIENCE=${PATIENCE:-60}
 APP=${APP:-vecloop}
 
-W=$(mktemp -d /tmp/gpucr-test.XXXXXX)
+W=$(mktemp -d "${TMPDIR:-/tmp}/gpucr-test.XXXXXX")
 IMG=$W/img
 # Where the application logs. A file that it has open must be there at restore, with the same size.
 LOG=$W/app.log

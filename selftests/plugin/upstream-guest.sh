@@ -14,6 +14,16 @@ upstream_alone() {
 	! grep -q gpucr "$PLUGINS/amdgpu_plugin.so" || fail "this is our plugin"
 }
 
+# Without a plugin CRIU cannot: what follows is the plugin's doing.
+needs_a_plugin() {
+	app_start --heap vram
+	! criu_dump >"$W/refusal" || fail "CRIU dumps a GPU process by itself"
+	grep "Can't handle non-regular mapping" "$W/refusal" || fail "$(cat "$W/refusal")"
+	app_goes_on 3
+	app_kill
+	rm -rf "$IMG"
+}
+
 dump() {
 	app_start --heap "$1" --queues 2 --bos 2 --size 1M
 	app_goes_on 5
@@ -59,8 +69,9 @@ round() {
 	check "$APP $1: nothing left" leaves_nothing
 }
 
-plan 16
-check "only upstream's plugin" upstream_alone || stop
+plan 17
+check "only upstream's plugin is here" upstream_alone || stop
+check "without a plugin CRIU refuses" needs_a_plugin || stop
 round vram,gtt,userptr
 round vram
 APP=thunkloop

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# host=1
 # On the host: build upstream's CRIU plugin outside the tree and let it dump and restore in a guest.
 # If stock CRIU with upstream's plugin works on the simulator, the simulator is right in all that they use.
 set -euo pipefail
