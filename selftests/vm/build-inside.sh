@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The part of build.sh that runs inside the build chroot (or on the host, for the debug kernel).
 #
-# environment: O (output), KDIR, KVER (kernel), JOBS, MAKEARGS      arguments: components, in order
+# environment: O (output), KDIR, KVER (kernel), JOBS, SPARSE, MAKEARGS      arguments: components, in order
 set -euo pipefail
 
 TREE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -31,8 +31,10 @@ source_files() {
 
 # kbuild DIR-IN-KSRC OUT: W=1, and a warning is an error: in an incremental build it would be seen only once.
 kbuild() {
-	local ko
-	make -s -C "$KDIR" M="$O/ksrc/$1" W=1 KCFLAGS=-Werror -j"$JOBS" "${EXTRA[@]}" modules
+	local ko sparse=()
+	# 2: also what is compiled already.
+	[[ -z ${SPARSE-} ]] || sparse=(C=2 CF=-D__CHECK_ENDIAN__)
+	make -s -C "$KDIR" M="$O/ksrc/$1" W=1 KCFLAGS=-Werror -j"$JOBS" "${sparse[@]}" "${EXTRA[@]}" modules
 	mkdir -p "$O/$2"
 	find "$O/ksrc/$1" -name '*.ko' | if [[ $2 == kmod ]]; then grep -v "/selftests/"; else cat; fi |
 		while IFS= read -r ko; do

@@ -7,7 +7,7 @@
 #
 # KERNEL=debug builds kmod and kfdsim for the debug kernel instead, with the host's compiler (which built that
 # kernel), into build/GUEST-debug/. SAN=1 builds the programs with ASan and UBSan, into build/GUEST-san/.
-# MAKEARGS is given to every make.
+# SPARSE=1 has sparse look at the modules as well. MAKEARGS is given to every make.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -42,7 +42,7 @@ build_in_chroot() {
 	shift
 	kver=$(<"$img/kver")
 	enter_chroot "$img/root" "O=/src/${OUT#"$TOP/"}" "KDIR=/lib/modules/$kver/build" "KVER=$kver" \
-		"JOBS=$(nproc)" "MAKEARGS=${MAKEARGS-}${SAN:+ SAN=1}" /bin/bash /src/selftests/vm/build-inside.sh "$@"
+		"JOBS=$(nproc)" "SPARSE=${SPARSE-}" "MAKEARGS=${MAKEARGS-}${SAN:+ SAN=1}" /bin/bash /src/selftests/vm/build-inside.sh "$@"
 }
 
 # Index the modules on the host, together with the guest kernel's own: natively it takes a second.

@@ -20,26 +20,34 @@ allowed() {
 	done <"$ALLOW"
 }
 
-# Level and time in front: "<4>[   8.008230] text".
+# One line a message, the level (0 to 4: emergency to warning) in front; what a message says on further lines is
+# joined to it.
 messages() {
-	dmesg --raw | awk -v mark="${1-}" '
-		mark != "" && index($0, mark) { n = 0; next }
-		{ line[n++] = $0 }
-		END { for (i = 0; i < n; i++) print line[i] }'
+	dmesg --raw | awk -v mark="${1-}" -v reports="$REPORTS" '
+		function flush() {
+			if (text != "" && (level % 8 <= 4 || text ~ reports))
+				line[n++] = text
+			text = ""
+		}
+		!/^<[0-9]+>/ { text = text " / " $0; next }
+		{
+			flush()
+			level = substr($0, 2) + 0
+			text = $0
+			sub(/^<[0-9]+>/, "", text)
+			if (mark != "" && index(text, mark)) {
+				n = 0
+				text = ""
+			}
+		}
+		END {
+			flush()
+			for (i = 0; i < n; i++)
+				print line[i]
+		}'
 }
 
-# Levels 0 to 4 are emergency to warning; the number also holds the facility (multiples of 8).
-suspicious() {
-	awk -v reports="$REPORTS" '{
-		level = substr($0, 2) + 0
-		text = $0
-		sub(/^<[0-9]+>/, "", text)
-		if (level % 8 <= 4 || text ~ reports)
-			print text
-	}'
-}
-
-bad=$(messages "${1-}" | suspicious | grep -vE -f <(allowed))
+bad=$(messages "${1-}" | grep -vE -f <(allowed))
 [[ -z $bad ]] && exit 0
 echo "lab: the kernel log holds what dmesg.allow does not know:"
 while read -r line; do

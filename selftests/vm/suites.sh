@@ -18,6 +18,8 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 SELFTESTS=$TOP/selftests
+# Taken before a guest's description is read, which sets SUITE to Debian's.
+ONLY_SUITES=${SUITE-}
 BOOT_KEYS='modules devices disk mem cpus blacklist topology personality plugin append kfdsim'
 
 # A suite is a directory with a Makefile or a list, beside those that are no suites.
@@ -27,7 +29,7 @@ suite_names() {
 		d=$(basename "$d")
 		case $d in vm | apps | kfdsim) [[ -e $SELFTESTS/$d/tests.list ]] || continue ;; esac
 		[[ -e $SELFTESTS/$d/tests.list || -e $SELFTESTS/$d/Makefile ]] || continue
-		[[ -z ${SUITE-} || " $SUITE " == *" $d "* ]] && echo "$d"
+		[[ -z $ONLY_SUITES || " $ONLY_SUITES " == *" $d "* ]] && echo "$d"
 	done
 	return 0
 }
@@ -117,26 +119,38 @@ run_boot() {
 	done
 }
 
-# Natively: KTAP is judged the same way.
+# The same search as in the guest, for products of the sanitizer build; prints a path below the tree.
+find_native() {
+	local f
+	for f in "build/$GUEST-san/selftests/$1/$2" "selftests/$1/$2" "selftests/$1/$2.sh"; do
+		[[ -f $TOP/$f && -x $TOP/$f ]] && echo "$f" && return
+	done
+	return 1
+}
+
+# native SUITE NAME WHERE TIMEOUT: run it, natively.
+native() {
+	local path o=/src/build/$GUEST-san
+	path=$(find_native "$1" "$2") || die "no such program: $1/$2"
+	if [[ $3 == chroot ]]; then
+		enter_chroot "$("$VM_DIR/image.sh" "$GUEST" build)/root" "O=$o" "GPUCR=$o/bin/gpucr" \
+			timeout -k 10 "$4" env -C "/src/selftests/$1" "/src/$path"
+	else
+		GUEST=$GUEST timeout -k 10 "$4" env -C "$SELFTESTS/$1" "$TOP/$path"
+	fi
+}
+
+# run_native SUITE NAME WHERE TIMEOUT: KTAP is judged as the guest's is.
 run_native() {
-	local suite=$1 name=$2 where=$3 timeout=$4 log=$LOGS/$1.$2.log rc=0 path start=$SECONDS judged
-	if [[ $where == chroot ]]; then
-		path=/src/build/$GUEST-san/selftests/$suite/$name
-		enter_chroot "$("$VM_DIR/image.sh" "$GUEST" build)/root" "O=/src/build/$GUEST-san" \
-			timeout -k 10 "$timeout" "$path" >"$log" 2>&1 </dev/null || rc=$?
-	else
-		path=$SELFTESTS/$suite/$name
-		[[ -x $path ]] || path=$path.sh
-		timeout -k 10 "$timeout" env GUEST="$GUEST" "$path" >"$log" 2>&1 </dev/null || rc=$?
-	fi
-	judged=$(awk -v name="$suite/$name" -v rc="$rc" -v timeout="$timeout" -f "$VM_DIR/ktap.awk" "$log")
+	local name=$1/$2 log=$LOGS/$1.$2.log rc=0 start=$SECONDS judged verdict=ok
+	# A subshell, for die.
+	(native "$@") >"$log" 2>&1 </dev/null || rc=$?
+	judged=$(awk -v name="$name" -v rc="$rc" -v timeout="$4" -f "$VM_DIR/ktap.awk" "$log")
 	printf '%s\n' "$judged" >>"$RESULTS"
-	if grep -q '^fail' <<<"$judged"; then
-		printf 'FAIL  %-40s %d s\n' "$suite/$name" $((SECONDS - start))
-		sed 's/^/    | /' "$log"
-	else
-		printf 'ok    %-40s %3d passed  %d s\n' "$suite/$name" "$(grep -c '^pass' <<<"$judged")" $((SECONDS - start))
-	fi
+	grep -q '^fail' <<<"$judged" && verdict=FAIL
+	printf '%-5s %-40s %3d passed %2d skipped  %d s\n' $verdict "$name" "$(grep -c '^pass' <<<"$judged")" \
+		"$(grep -c '^skip' <<<"$judged")" $((SECONDS - start))
+	[[ $verdict == ok ]] || sed 's/^/    | /' "$log"
 }
 
 # run_list: the tests of the file $WORK/tests, native ones first, then boot by boot in the order of the list.
