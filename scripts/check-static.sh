@@ -69,7 +69,7 @@ check_checkpatch() {
 	local dir
 	dir=$(checkpatch_dir) || return 1
 	found "$(
-		c_files "${KERNEL_DIRS[@]}" uapi | grep -vE "$GENERATED" | grep -v /compat-include/ |
+		c_files "${KERNEL_DIRS[@]}" uapi | grep -vE "$GENERATED|/compat-include/|/kfdsim/test/" |
 			run_checkpatch "$dir" FILE_PATH_CHANGES
 		c_files "${KERNEL_DIRS[@]}" | grep /compat-include/ | run_checkpatch "$dir" \
 			FILE_PATH_CHANGES,LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED
