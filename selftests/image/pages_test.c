@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Page files: what goes in comes out, and a wrong byte is found. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ktap.h"
+#include "pages.h"
+#include "sample.h"
+
+#define NAME	"amdgpu-pages-gpucr-1-0001.img"
+/* Four chunks: data, zeros, data, a short one. */
+#define BYTES	(3 * (size_t)GPUCR_CHUNK_SIZE + 3 * GPUCR_PAGE_SIZE)
+
+static int dir;
+static uint8_t *content;
+static struct gpucr_chunks chunks;
+
+static void fill(void)
+{
+	size_t i;
+
+	for (i = 0; i < BYTES; i++)
+		content[i] = i / GPUCR_CHUNK_SIZE == 1 ? 0 : i * 7 + i / 4096;
+}
+
+static int write_pages(void)
+{
+	struct gpucr_pages_writer w;
+
+	gpucr_chunks_clear(&chunks);
+	CHECK(!gpucr_pages_create(&w, dir, NAME, BYTES));
+	CHECK(!gpucr_pages_append(&w, content, 2 * GPUCR_CHUNK_SIZE));
+	CHECK(!gpucr_pages_append(&w, content + 2 * GPUCR_CHUNK_SIZE,
+				  BYTES - 2 * GPUCR_CHUNK_SIZE));
+	CHECK(!gpucr_pages_commit(&w, &chunks));
+	return 0;
+}
+
+static int read_back(void)
+{
+	struct gpucr_pages_reader r;
+	uint8_t *back = malloc(BYTES);
+	int err;
+
+	CHECK(back && !gpucr_pages_open(&r, dir, NAME, &chunks));
+	memset(back, 0xee, BYTES);
+	err = gpucr_pages_read(&r, 0, back, BYTES);
+	gpucr_pages_close(&r);
+	CHECK(!err && !memcmp(back, content, BYTES));
+	free(back);
+	return 0;
+}
+
+static int round_trip(void)
+{
+	CHECK(!write_pages());
+	CHECK(!gpucr_chunks_fault(&chunks));
+	CHECK(chunks.num == 4);
+	return read_back();
+}
+
+static int zeros_not_stored(void)
+{
+	struct stat st;
+
+	CHECK(!write_pages());
+	CHECK(chunks.v[1].codec == GPUCR_CODEC_ZERO);
+	CHECK(!fstatat(dir, NAME, &st, 0));
+	CHECK((size_t)st.st_size == BYTES - GPUCR_CHUNK_SIZE);
+	CHECK((st.st_mode & 07777) == 0600);
+	return 0;
+}
+
+static int flipped_bit_found(void)
+{
+	struct gpucr_pages_reader r;
+	size_t at[] = { 0, 12345, GPUCR_CHUNK_SIZE, BYTES - GPUCR_CHUNK_SIZE - 1 };
+	uint8_t *buf = malloc(BYTES);
+	size_t i;
+
+	CHECK(buf);
+	for (i = 0; i < 4; i++) {
+		uint8_t byte;
+		int fd;
+
+		CHECK(!write_pages());
+		fd = openat(dir, NAME, O_RDWR);
+		CHECK(fd >= 0 && pread(fd, &byte, 1, at[i]) == 1);
+		byte ^= 4;
+		CHECK(pwrite(fd, &byte, 1, at[i]) == 1);
+		close(fd);
+		CHECK(!gpucr_pages_open(&r, dir, NAME, &chunks));
+		sample_errors();
+		CHECK(gpucr_pages_read(&r, 0, buf, BYTES) == -EBADMSG);
+		CHECK(sample_errors() == 1);
+		CHECK(strstr(sample_last_error(), NAME));
+		gpucr_pages_close(&r);
+	}
+	free(buf);
+	return 0;
+}
+
+static int wrong_length_refused(void)
+{
+	struct gpucr_pages_reader r;
+	int fd;
+
+	CHECK(!write_pages());
+	fd = openat(dir, NAME, O_RDWR);
+	CHECK(fd >= 0 && !ftruncate(fd, chunks.file_bytes - 1));
+	CHECK(gpucr_pages_open(&r, dir, NAME, &chunks) == -EBADMSG);
+	CHECK(!ftruncate(fd, chunks.file_bytes + 1));
+	CHECK(gpucr_pages_open(&r, dir, NAME, &chunks) == -EBADMSG);
+	close(fd);
+	CHECK(!unlinkat(dir, NAME, 0));
+	CHECK(gpucr_pages_open(&r, dir, NAME, &chunks) == -ENOENT);
+	return 0;
+}
+
+/* The file size limit stands for a full disk. */
+static int failed_write_leaves_nothing(void)
+{
+	struct rlimit old, small = { .rlim_cur = GPUCR_CHUNK_SIZE };
+	struct gpucr_pages_writer w;
+	int err;
+
+	unlinkat(dir, NAME, 0);
+	CHECK(!getrlimit(RLIMIT_FSIZE, &old));
+	small.rlim_max = old.rlim_max;
+	CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	CHECK(!gpucr_pages_create(&w, dir, NAME, BYTES));
+	CHECK(!setrlimit(RLIMIT_FSIZE, &small));
+	err = gpucr_pages_append(&w, content, BYTES);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &old));
+	CHECK(err == -EFBIG);
+	gpucr_pages_abort(&w);
+	CHECK(faccessat(dir, NAME, F_OK, 0));
+	CHECK(sample_no_tmp(dir));
+	return 0;
+}
+
+static int short_stream_refused(void)
+{
+	struct gpucr_pages_writer w;
+	struct gpucr_chunks c;
+
+	CHECK(!gpucr_pages_create(&w, dir, NAME, BYTES));
+	CHECK(!gpucr_pages_append(&w, content, GPUCR_CHUNK_SIZE));
+	CHECK(gpucr_pages_commit(&w, &c) < 0);
+	CHECK(sample_no_tmp(dir));
+	return 0;
+}
+
+static int reads_whole_chunks_only(void)
+{
+	struct gpucr_pages_reader r;
+	uint8_t *buf = malloc(BYTES);
+
+	CHECK(buf && !write_pages());
+	CHECK(!gpucr_pages_open(&r, dir, NAME, &chunks));
+	CHECK(gpucr_pages_read(&r, 4096, buf, GPUCR_CHUNK_SIZE) == -EINVAL);
+	CHECK(gpucr_pages_read(&r, 0, buf, 4096) == -EINVAL);
+	CHECK(gpucr_pages_read(&r, 4 * (uint64_t)GPUCR_CHUNK_SIZE, buf,
+			       4096) == -EINVAL);
+	CHECK(!gpucr_pages_read(&r, GPUCR_CHUNK_SIZE, buf, GPUCR_CHUNK_SIZE));
+	gpucr_pages_close(&r);
+	free(buf);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct ktap_test tests[] = {
+		{ "what goes in comes out", round_trip },
+		{ "chunks of zeros are not stored", zeros_not_stored },
+		{ "a flipped bit is found", flipped_bit_found },
+		{ "another length is refused", wrong_length_refused },
+		{ "a failed write leaves nothing", failed_write_leaves_nothing },
+		{ "a stream that ends early", short_stream_refused },
+		{ "reads are of whole chunks", reads_whole_chunks_only },
+	};
+	int ret;
+
+	dir = sample_dir();
+	content = malloc(BYTES);
+	if (dir < 0 || !content)
+		return 1;
+	fill();
+	sample_quiet();
+	ret = ktap_run(tests, sizeof(tests) / sizeof(tests[0]));
+	gpucr_chunks_clear(&chunks);
+	free(content);
+	return ret;
+}
