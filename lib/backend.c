@@ -132,7 +132,7 @@ int gpucr_ckpt_pause(struct gpucr_ckpt *c, struct gpucr_kfd_counts *ret,
 	}
 	c->paused = true;
 	clock_gettime(CLOCK_MONOTONIC, &c->paused_at);
-	gpucr_info("pid %d: PAUSED, %u devices, %u BOs, %u objects, %llu bytes of private data",
+	gpucr_info("pid %d: paused, %u devices, %u BOs, %u objects, %llu bytes of private data",
 		   c->pid, ret->num_devices, ret->num_bos, ret->num_objects,
 		   (unsigned long long)ret->priv_size);
 	return 0;
@@ -178,7 +178,7 @@ int gpucr_ckpt_unpause(struct gpucr_ckpt *c)
 		gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still until it ends",
 			  c->pid, strerror(-err), why(c->be, err));
 	else
-		gpucr_info("pid %d: UNPAUSED after %llu ms", c->pid,
+		gpucr_info("pid %d: unpaused after %llu ms", c->pid,
 			   (unsigned long long)gpucr_ckpt_paused_ms(c));
 	return err;
 }
@@ -347,7 +347,7 @@ int gpucr_restore_resume(struct gpucr_restore *r, pid_t pid)
 		gpucr_err("pid %d: RESUME: %s (%s) (resume-failed)", pid,
 			  strerror(-err), why(r->be, err));
 	else
-		gpucr_info("pid %d: RESUMED", pid);
+		gpucr_info("pid %d: resumed", pid);
 	return err;
 }
 

@@ -14,6 +14,7 @@
 #include "log.h"
 
 #define KFD_PREFIX	"gpucr-kfd-"
+#define RENDER_PREFIX	"gpucr-renderD-"
 
 void gpucr_img_kfd_name(char name[GPUCR_IMG_NAME_MAX], uint32_t id)
 {
@@ -22,7 +23,7 @@ void gpucr_img_kfd_name(char name[GPUCR_IMG_NAME_MAX], uint32_t id)
 
 void gpucr_img_render_name(char name[GPUCR_IMG_NAME_MAX], uint32_t id)
 {
-	snprintf(name, GPUCR_IMG_NAME_MAX, "gpucr-renderD-%u.img", id);
+	snprintf(name, GPUCR_IMG_NAME_MAX, RENDER_PREFIX "%u.img", id);
 }
 
 void gpucr_img_pages_name(char name[GPUCR_IMG_NAME_MAX], uint32_t id,
@@ -173,17 +174,18 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The id in gpucr-kfd-<id>.img. */
-static int name_id(const char *name, uint32_t *ret)
+/* The id in <prefix><id>.img. */
+static int name_id(const char *name, enum gpucr_img_kind kind, uint32_t *ret)
 {
+	const char *prefix = kind == GPUCR_IMG_KFD ? KFD_PREFIX : RENDER_PREFIX;
 	char again[GPUCR_IMG_NAME_MAX];
 	unsigned long id;
 
-	if (strncmp(name, KFD_PREFIX, strlen(KFD_PREFIX)) ||
-	    !isdigit((unsigned char)name[strlen(KFD_PREFIX)]))
+	if (strncmp(name, prefix, strlen(prefix)) ||
+	    !isdigit((unsigned char)name[strlen(prefix)]))
 		return -EINVAL;
-	id = strtoul(name + strlen(KFD_PREFIX), NULL, 10);
-	gpucr_img_kfd_name(again, id);
+	id = strtoul(name + strlen(prefix), NULL, 10);
+	snprintf(again, sizeof(again), "%s%lu.img", prefix, id);
 	if (id > UINT32_MAX || strcmp(name, again))
 		return -EINVAL;
 	*ret = id;
@@ -204,7 +206,8 @@ static int append_id(uint32_t **list, size_t *num, uint32_t id)
 	return 0;
 }
 
-int gpucr_img_list_kfd(int dir, uint32_t **ret, size_t *num)
+int gpucr_img_list(int dir, enum gpucr_img_kind kind, uint32_t **ret,
+		   size_t *num)
 {
 	struct dirent *de;
 	int err = 0, fd;
@@ -223,7 +226,7 @@ int gpucr_img_list_kfd(int dir, uint32_t **ret, size_t *num)
 		return err;
 	}
 	while (!err && (de = readdir(d))) {
-		if (!name_id(de->d_name, &id))
+		if (!name_id(de->d_name, kind, &id))
 			err = append_id(ret, num, id);
 	}
 	closedir(d);

@@ -131,7 +131,8 @@ uint64_t gpucr_img_content_bytes(const struct gpucr_img_kfd *img,
 /* Rules between the parts: image_check.c. NULL, or what is wrong. */
 const char *gpucr_img_kfd_fault(const struct gpucr_img_kfd *img);
 
-/* Ids of all KFD manifests in a directory; *ret is free()d. */
-int gpucr_img_list_kfd(int dir, uint32_t **ret, size_t *num);
+/* Ids of all manifests of a kind in a directory, rising; *ret is free()d. */
+int gpucr_img_list(int dir, enum gpucr_img_kind kind, uint32_t **ret,
+		   size_t *num);
 
 #endif

@@ -301,8 +301,9 @@ static int env_one(struct gpucr_opts *o, const char *entry)
 		if (env_name_matches(name, len, opt_defs[i].name) && name[len])
 			return opt_set(o, &opt_defs[i], name + len + 1, where);
 	}
-	gpucr_err("%s: unknown option (bad-option)", where);
-	return -EINVAL;
+	/* Not refused: other programs may use the prefix for themselves. */
+	gpucr_warn("%s: unknown option, ignored", where);
+	return 0;
 }
 
 static int load_env(struct gpucr_opts *o)

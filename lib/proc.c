@@ -85,6 +85,29 @@ static int link_name(const char *path, char *name, size_t size)
 	return 0;
 }
 
+/* virtio-pci only carries the device proper, a child of its own. */
+static void virtio_driver(uint32_t dev_minor, char *name, size_t size)
+{
+	char path[PATH_MAX];
+	struct dirent *de;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device", DRM_MAJOR,
+		 dev_minor);
+	d = opendir(path);
+	if (!d)
+		return;
+	while ((de = readdir(d))) {
+		if (strncmp(de->d_name, "virtio", 6))
+			continue;
+		snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device/%s/driver",
+			 DRM_MAJOR, dev_minor, de->d_name);
+		if (!link_name(path, name, size))
+			break;
+	}
+	closedir(d);
+}
+
 void gpucr_dev_driver(uint32_t dev_minor, char *name, size_t size)
 {
 	char path[64];
@@ -92,8 +115,11 @@ void gpucr_dev_driver(uint32_t dev_minor, char *name, size_t size)
 	name[0] = '\0';
 	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device/driver",
 		 DRM_MAJOR, dev_minor);
-	if (!link_name(path, name, size) && strcmp(name, "faux_driver"))
+	if (!link_name(path, name, size) && strcmp(name, "faux_driver")) {
+		if (!strcmp(name, "virtio-pci"))
+			virtio_driver(dev_minor, name, size);
 		return;
+	}
 	/* A device made by its own module has the module's name and no driver. */
 	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/device", DRM_MAJOR,
 		 dev_minor);
@@ -179,8 +205,8 @@ static bool look_at(int dir, const char *name, struct gpucr_proc_fd *f)
 	if (S_ISCHR(st.st_mode))
 		f->kind = gpucr_dev_kind(f->dev_major, f->dev_minor);
 	else
-		f->kind = S_ISREG(st.st_mode) && is_dma_buf(dir, name)
-			? GPUCR_DEV_DMA_BUF : GPUCR_DEV_OTHER;
+		f->kind = is_dma_buf(dir, name) ? GPUCR_DEV_DMA_BUF
+						: GPUCR_DEV_OTHER;
 	return f->kind != GPUCR_DEV_OTHER;
 }
 

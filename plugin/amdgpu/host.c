@@ -61,13 +61,20 @@ bool host_adopts_vma_fd(void)
 	return host_symbol("rpc_query_external_files") != NULL;
 }
 
+/* As CRIU's own lines look, which people and scripts search for. */
 static void to_criu_log(enum gpucr_log_level level, const char *text)
 {
+	static const char * const prefix[] = {
+		[GPUCR_LOG_ERROR] = "Error (gpucr): ",
+		[GPUCR_LOG_WARN] = "Warn  (gpucr): ",
+		[GPUCR_LOG_INFO] = "gpucr: ",
+		[GPUCR_LOG_DEBUG] = "gpucr: ",
+	};
 	void (*print)(unsigned int level, const char *fmt, ...);
 
 	*(void **)&print = host_symbol("print_on_level");
 	if (print)
-		print(level, "gpucr: %s\n", text);
+		print(level, "%s%s\n", prefix[level], text);
 }
 
 void host_log_init(void)

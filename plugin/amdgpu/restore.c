@@ -42,25 +42,63 @@ static struct {
 	struct vmamap map;
 } task;
 
-static int read_images(int dir, const uint32_t *ids, size_t num)
+/* Their checksums are for the task; that they are there and whole is seen now,
+ * before anything exists that would have to be undone.
+ */
+static int check_pages(int dir, const struct gpucr_img_kfd *img)
 {
-	size_t i, j;
+	struct gpucr_pages_reader r;
+	size_t i;
 	int err;
 
-	for (i = 0; i < num; i++) {
-		struct gpucr_img_kfd *img;
-
-		err = gpucr_img_kfd_read(dir, ids[i], &img);
+	for (i = 0; i < img->num_pages; i++) {
+		err = gpucr_pages_open(&r, dir, img->pages[i].file,
+				       &img->pages[i].chunks);
 		if (err)
 			return err;
-		for (j = 0; j < img->num_devices && !err; j++)
-			err = devmap_add(&restore.devmap, &img->devices[j]);
-		restore.num_images += img->num_devices > 0;
-		gpucr_img_kfd_free(img);
-		if (err)
-			return err;
+		gpucr_pages_close(&r);
 	}
 	return 0;
+}
+
+static int read_kfd_image(int dir, uint32_t id)
+{
+	struct gpucr_img_kfd *img;
+	size_t i;
+	int err;
+
+	err = gpucr_img_kfd_read(dir, id, &img);
+	if (err)
+		return err;
+	for (i = 0; i < img->num_devices && !err; i++)
+		err = devmap_add(&restore.devmap, &img->devices[i]);
+	if (!err)
+		err = check_pages(dir, img);
+	restore.num_images += img->num_devices > 0;
+	gpucr_img_kfd_free(img);
+	return err;
+}
+
+static int read_render_image(int dir, uint32_t id)
+{
+	struct gpucr_img_render img;
+	int err = gpucr_img_render_read(dir, id, &img);
+
+	return err ? err : devmap_add(&restore.devmap, &img.device);
+}
+
+static int read_images(int dir, enum gpucr_img_kind kind)
+{
+	uint32_t *ids;
+	size_t i, num;
+	int err;
+
+	err = gpucr_img_list(dir, kind, &ids, &num);
+	for (i = 0; i < num && !err; i++)
+		err = kind == GPUCR_IMG_KFD ? read_kfd_image(dir, ids[i]) :
+					      read_render_image(dir, ids[i]);
+	free(ids);
+	return err;
 }
 
 static int map_devices(void)
@@ -92,7 +130,7 @@ static int open_session(void)
 				  &restore.session);
 }
 
-static int prepare(int dir, bool have_kfd, const uint32_t *ids, size_t num)
+static int prepare(int dir, bool have_kfd)
 {
 	const char *self, *twin = host_find_twin(PLUGIN_NAME, &self);
 	int err;
@@ -108,7 +146,9 @@ static int prepare(int dir, bool have_kfd, const uint32_t *ids, size_t num)
 	}
 	err = gpucr_opts_load(&restore.opts, GPUCR_OPT_FILE, dir);
 	if (!err)
-		err = read_images(dir, ids, num);
+		err = read_images(dir, GPUCR_IMG_KFD);
+	if (!err)
+		err = read_images(dir, GPUCR_IMG_RENDER);
 	if (!err)
 		err = map_devices();
 	if (!err)
@@ -116,27 +156,35 @@ static int prepare(int dir, bool have_kfd, const uint32_t *ids, size_t num)
 	return err;
 }
 
+static bool has_images(int dir)
+{
+	size_t num_kfd = 0, num_render = 0;
+	uint32_t *ids;
+
+	if (!gpucr_img_list(dir, GPUCR_IMG_KFD, &ids, &num_kfd))
+		free(ids);
+	if (!gpucr_img_list(dir, GPUCR_IMG_RENDER, &ids, &num_render))
+		free(ids);
+	return num_kfd || num_render;
+}
+
 int restore_init(bool have_kfd, dev_t kfd)
 {
-	uint32_t *ids = NULL;
-	size_t num = 0;
 	int dir, err;
 
 	/* Files of an earlier dump may lie there: the inventory decides. */
 	if (!host_take_inventory(PLUGIN_ENTRY))
 		return 0;
 	dir = host_image_dir();
-	err = dir < 0 ? 0 : gpucr_img_list_kfd(dir, &ids, &num);
 	/* No list of plugins at all, and nothing of ours: not our image. */
-	if (err || !num)
+	if (dir < 0 || !has_images(dir))
 		return 0;
 	memset(&restore, 0, sizeof(restore));
 	restore.kfd = kfd;
 	gpucr_log_reset();
 	err = gpucr_owner_init(&restore.owner);
 	if (!err)
-		err = prepare(dir, have_kfd, ids, num);
-	free(ids);
+		err = prepare(dir, have_kfd);
 	if (!err)
 		return 1;
 	restore_exit();
@@ -173,7 +221,7 @@ static int gpu_file(uint32_t there_gpu_id)
 		return f->fd;
 	e = devmap_find(&restore.devmap, there_gpu_id);
 	if (!e) {
-		gpucr_err("GPU 0x%04x of a render node's image is in no KFD image (image-damaged)",
+		gpucr_err("GPU 0x%04x of a render node's image is in no image that was read (image-damaged)",
 			  there_gpu_id);
 		return -EBADMSG;
 	}
@@ -344,7 +392,7 @@ static int restore_render(const struct gpucr_img_render *img)
 	}
 	e = devmap_find(&restore.devmap, img->device.local_gpu_id);
 	if (!e) {
-		gpucr_err("GPU 0x%04x of render node image %u is in no KFD image (image-damaged)",
+		gpucr_err("GPU 0x%04x of render node image %u is in no image that was read (image-damaged)",
 			  img->device.local_gpu_id, img->id);
 		return -EBADMSG;
 	}
