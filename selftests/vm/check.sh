@@ -4,6 +4,7 @@
 #
 #   GUEST="trixie ..."  these guests [trixie]      SUITE="kmod ..."  TEST="glob ..."  only these: suites alone,
 #   without the static checks and the DKMS check   CANARY=1  the canaries instead: each must go red
+#   KERNEL=debug  the suites alone, on the debug kernel (lab-debug.sh builds it)
 set -uo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -44,9 +45,13 @@ ktap() {
 check_guest() {
 	local guest=$1
 	stage "$guest: images" "$VM_DIR/image.sh" "$guest" || return
-	stage "$guest: build" "$VM_DIR/build.sh" "$guest" || return
-	stage "$guest: build with sanitizers" env SAN=1 "$VM_DIR/build.sh" "$guest" || return
-	[[ -n $NARROW ]] || stage "$guest: dkms" ktap "dkms-$guest" "$VM_DIR/dkms-check.sh" "$guest"
+	stage "$guest: build" env KERNEL=stock "$VM_DIR/build.sh" "$guest" || return
+	if [[ ${KERNEL:-stock} == debug ]]; then
+		stage "$guest: build for the debug kernel" "$VM_DIR/build.sh" "$guest" || return
+	else
+		stage "$guest: build with sanitizers" env SAN=1 "$VM_DIR/build.sh" "$guest" || return
+		[[ -n $NARROW ]] || stage "$guest: dkms" ktap "dkms-$guest" "$VM_DIR/dkms-check.sh" "$guest"
+	fi
 	stage "$guest: suites" "$VM_DIR/suites.sh" "$guest" "$RESULTS"
 }
 
@@ -71,6 +76,7 @@ main() {
 	local guest
 	need_root
 	NARROW=${SUITE-}${TEST-}${CANARY-}
+	[[ ${KERNEL:-stock} != debug ]] || NARROW+=debug
 	mkdir -p "$OUT"
 	: >"$RESULTS"
 	if [[ -z $NARROW ]]; then

@@ -10,6 +10,7 @@
 #                             host: on this machine as a script, which may boot guests itself (GUEST is set)
 #   timeout=N                 [60] seconds
 #   guests=A,B                [all]    on these only
+#   kernels=stock,debug       [both]   on these only; everything has four times the time on the debug kernel
 #   modules= devices= disk= mem= cpus= blacklist= topology= personality= plugin= append= kfdsim=
 #                             what boot.sh calls LAB_MODULES ... LAB_KFDSIM_ARGS
 #   boot=GROUP                tests of one suite with the same needs share a boot; a GROUP separates them
@@ -41,13 +42,13 @@ record() {
 
 # One line a test: SUITE NAME WHERE TIMEOUT CANARY BOOTKEY, tab-separated; BOOTKEY is "key=value;...".
 parse_list() {
-	awk -v suite="$1" -v guest="$GUEST" -v bootkeys="$BOOT_KEYS" '
+	awk -v suite="$1" -v guest="$GUEST" -v bootkeys="$BOOT_KEYS" -v kernel="${KERNEL:-stock}" '
 	function die(msg) { print FILENAME ":" FNR ": " msg >"/dev/stderr"; exit bad = 1 }
 	BEGIN { split(bootkeys, k, " "); for (i in k) known[k[i]] = 1 }
 	{ sub(/(^|[ \t])#.*/, "") }
 	!NF { next }
 	{
-		where = "guest"; timeout = 60; canary = ($1 == "canary"); group = ""; on = ""
+		where = "guest"; timeout = 60; canary = ($1 == "canary"); group = ""; on = ""; kernels = ""
 		split("", v)
 		for (i = 2; i <= NF; i++) {
 			eq = index($i, "=")
@@ -56,12 +57,17 @@ parse_list() {
 			if (key == "where" && value ~ /^(guest|chroot|host)$/) where = value
 			else if (key == "timeout" && value ~ /^[0-9]+$/) timeout = value
 			else if (key == "guests") on = value
+			else if (key == "kernels") kernels = value
 			else if (key == "boot") group = value
 			else if (key == "canary") canary = 1
 			else if (key in known) { gsub(",", " ", value); v[key] = value }
 			else die("unknown key or value: " $i)
 		}
 		if (on != "" && index("," on ",", "," guest ",") == 0) next
+		if (kernels != "" && index("," kernels ",", "," kernel ",") == 0) next
+		# Natively the kernel makes no difference.
+		if (kernel == "debug" && where == "chroot") next
+		if (kernel == "debug") timeout *= 4
 		boot = "boot=" (canary ? "canary-" FNR : group)
 		n = split(bootkeys, k, " ")
 		for (i = 1; i <= n; i++) if (k[i] in v) boot = boot ";" k[i] "=" v[k[i]]
@@ -182,7 +188,9 @@ run_suite() {
 		[[ $canary == "${CANARY:-0}" ]] && wanted "$name" && echo "$line"
 	done <"$WORK/all" >"$WORK/tests"
 	if [[ ! -s $WORK/tests ]]; then
-		[[ -n ${TEST-} ]] || record fail "$suite" "has nothing to run${CANARY:+ as a canary}"
+		# A suite may be all native, which the debug kernel leaves out; else an empty list is a mistake.
+		[[ -n ${TEST-} || ${KERNEL:-stock} == debug ]] ||
+			record fail "$suite" "has nothing to run${CANARY:+ as a canary}"
 		return
 	fi
 	cat "$WORK/tests" >>"$WORK/canaries"
