@@ -17,7 +17,33 @@
 
 struct kfdsim_stats kfdsim_stats;
 
+static bool expect_misuse;
+module_param(expect_misuse, bool, 0644);
+MODULE_PARM_DESC(expect_misuse, "misuse that would harm a real driver is logged as a notice, not as an error");
+
 static struct dentry *root;
+
+/**
+ * kfdsim_misuse() - say that a client did what breaks a real kernel
+ * @fmt: as printk(); any context
+ *
+ * An error in the kernel log, which fails a test run, but where a test does it
+ * on purpose.
+ */
+void kfdsim_misuse(const char *fmt, ...)
+{
+	struct va_format vaf;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	if (READ_ONCE(expect_misuse))
+		pr_notice("kfdsim: %pV", &vaf);
+	else
+		pr_err("kfdsim: %pV", &vaf);
+	va_end(args);
+}
 
 struct dentry *kfdsim_debugfs_root(void)
 {

@@ -375,7 +375,8 @@ static int criu_resume(struct kfd_ioctl_criu_args *args)
 	} else {
 		/* the real driver follows a NULL pointer here */
 		atomic64_inc(&kfdsim_stats.resume_null);
-		pr_err("kfdsim: RESUME of pid %d, which has no VM\n", target->pid);
+		kfdsim_misuse("RESUME of pid %d, which has no VM\n",
+			      target->pid);
 		ret = -EINVAL;
 	}
 	mutex_unlock(&target->lock);

@@ -21,8 +21,8 @@ static bool userptr_evict(struct kfdsim_process *p)
 	if (++p->evicted_bos != 1) {
 		if (!p->userptr_stopped && !p->resume_evict) {
 			atomic64_inc(&kfdsim_stats.corruption);
-			pr_err_ratelimited("kfdsim: corruption: pid %d: user memory went away under running queues\n",
-					   p->pid);
+			kfdsim_misuse("corruption: pid %d: user memory went away under running queues\n",
+				      p->pid);
 		}
 		return false;
 	}
@@ -144,7 +144,7 @@ int kfdsim_userptr_resume(struct kfdsim_process *p)
 	spin_unlock(&p->evict_lock);
 	if (!blocked) {
 		atomic64_inc(&kfdsim_stats.resume_stray);
-		pr_err("kfdsim: stray RESUME of pid %d\n", p->pid);
+		kfdsim_misuse("stray RESUME of pid %d\n", p->pid);
 		return -EINVAL;
 	}
 	schedule_delayed_work(&p->userptr_work, 0);

@@ -266,6 +266,8 @@ struct kfdsim_stats {
 
 extern struct kfdsim_stats kfdsim_stats;
 
+__printf(1, 2) void kfdsim_misuse(const char *fmt, ...);
+
 /* kfd_main.c */
 extern const struct file_operations kfdsim_kfd_fops;
 struct kobject *kfdsim_kfd_kobj(void);

@@ -75,18 +75,10 @@ static bool in_child(bool (*fn)(void))
 	return !status;
 }
 
+/* Where each PROCESS_INFO evicts, but UNPAUSE restores once. */
 static bool personality_counts(void)
 {
-	char name[16] = "";
-	FILE *f = fopen("/sys/module/kfdsim/parameters/personality", "re");
-
-	if (f) {
-		if (!fgets(name, sizeof(name), f))
-			name[0] = 0;
-		fclose(f);
-	}
-	name[strcspn(name, "\n")] = 0;
-	return !strcmp(name, "6.1") || !strcmp(name, "7.2");
+	return personality_is("6.1") || personality_is("7.2");
 }
 
 static bool refusals(void)

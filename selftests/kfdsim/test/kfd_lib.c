@@ -329,3 +329,17 @@ long queue_progress(int pid, uint32_t qid, int *evicted, int *error)
 	fclose(f);
 	return ret;
 }
+
+bool personality_is(const char *want)
+{
+	FILE *f = fopen("/sys/module/kfdsim/parameters/personality", "re");
+	char name[16] = "";
+
+	if (f) {
+		if (!fgets(name, sizeof(name), f))
+			name[0] = 0;
+		fclose(f);
+	}
+	name[strcspn(name, "\n")] = 0;
+	return !strcmp(name, want);
+}

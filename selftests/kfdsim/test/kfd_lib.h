@@ -80,6 +80,8 @@ int event_wait(struct gpu *g, const uint32_t *ids, uint32_t n, bool all,
 long stat_value(const char *key);
 /* Progress of a queue of pid, or -1; evicted and error where not NULL. */
 long queue_progress(int pid, uint32_t qid, int *evicted, int *error);
+/* The kernel whose KFD the simulator was told to be. */
+bool personality_is(const char *name);
 void sleep_ms(unsigned int ms);
 
 #endif

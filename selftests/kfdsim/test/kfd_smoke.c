@@ -288,15 +288,16 @@ static bool events(void)
 	return true;
 }
 
-/* What a queue uses cannot be freed before it. */
+/* What a queue uses cannot be freed before it; 6.1 does not know that rule. */
 static bool queue_buffers_held(void)
 {
+	bool held = !personality_is("6.1");
 	struct queue q;
 
 	CHECK(queue_make(&g, &q, KFD_IOC_QUEUE_TYPE_SDMA_XGMI), 0);
 	if (stat_value("queues") != 1)
 		return failed("queues", stat_value("queues"), 1);
-	CHECK(buf_free(&g, &q.ring), -EBUSY);
+	CHECK(buf_free(&g, &q.ring), held ? -EBUSY : 0);
 	queue_destroy(&g, &q);
 	return true;
 }
