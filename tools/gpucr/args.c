@@ -59,7 +59,7 @@ static int help(const struct object *o)
 	printf("%s: %s\n\n", o->name, o->what);
 	object_usage(o);
 	printf("gpucr %s help\n", o->name);
-	return EXIT_DONE;
+	return out_flush(EXIT_DONE);
 }
 
 int args_parse(enum key k, const char *text, int base, uint64_t *ret)

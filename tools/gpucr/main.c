@@ -51,7 +51,7 @@ static int usage(void)
 	for (i = 0; i < NUM_OBJECTS; i++)
 		object_usage(objects[i]);
 	puts("gpucr OBJECT help");
-	return EXIT_DONE;
+	return out_flush(EXIT_DONE);
 }
 
 /* Index of the word in words, or -1. */
@@ -95,7 +95,7 @@ static int set_backend(const char *text)
 static int print_version(void)
 {
 	puts("gpucr " GPUCR_VERSION);
-	exit(EXIT_DONE);
+	exit(out_flush(EXIT_DONE));
 }
 
 static int set_option(int c, char **argv)

@@ -329,8 +329,7 @@ static void print_json(struct json_object *doc)
 	puts(need((void *)json_object_to_json_string_ext(doc, flags)));
 }
 
-/* A full disk under a redirected answer is a failure too. */
-static int flush(int status)
+int out_flush(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
@@ -356,7 +355,7 @@ static int finish(const struct out_column *columns,
 	}
 	json_object_put(out.data);
 	json_object_put(out.warnings);
-	return flush(EXIT_DONE);
+	return out_flush(EXIT_DONE);
 }
 
 int out_finish(const struct out_column *columns)
@@ -378,5 +377,5 @@ int out_finish_error(struct json_object *doc)
 	json_object_put(out.warnings);
 	out.data = NULL;
 	out.warnings = NULL;
-	return flush(EXIT_DONE);
+	return out_flush(EXIT_DONE);
 }

@@ -46,6 +46,11 @@ int out_finish(const struct out_column *columns);
 int out_finish_record(const struct out_column *columns);
 /* Drops rows and warnings; under --json prints doc, which it takes over. */
 int out_finish_error(struct json_object *doc);
+/*
+ * After printing otherwise: the status, or a failure where standard output
+ * did not take it all (a full disk, say).
+ */
+int out_flush(int status);
 /* The envelope {"gpucr":1,"object":...}. */
 struct json_object *out_envelope(void);
 

@@ -52,7 +52,8 @@ static void let_go(pid_t pid)
 	ptrace(PTRACE_DETACH, pid, NULL, sig);
 }
 
-static int unpause(struct gpucr_nl *nl, const struct gpucr_nl_session *s)
+/* The session, its owner being dead, ends with that: its state is the last. */
+static int unpause(struct gpucr_nl *nl, struct gpucr_nl_session *s)
 {
 	struct gpucr_nl_relay r = {
 		.cmd = GPUCR_CMD_SESSION_UNPAUSE, .id = s->id, .kfd_fd = -1,
@@ -60,8 +61,10 @@ static int unpause(struct gpucr_nl *nl, const struct gpucr_nl_session *s)
 	int err = gpucr_nl_relay(nl, &r);
 
 	let_go((pid_t)s->pid);
-	if (!err)
+	if (!err) {
+		s->state = r.state;
 		return EXIT_DONE;
+	}
 	if (err == -EPERM || err == -EACCES)
 		return module_fail(nl, err, "session %llx",
 				   (unsigned long long)s->id);
@@ -69,7 +72,7 @@ static int unpause(struct gpucr_nl *nl, const struct gpucr_nl_session *s)
 		    (unsigned long long)s->id, s->pid, module_sentence(nl, err));
 }
 
-static int recover(struct gpucr_nl *nl, const struct gpucr_nl_session *s)
+static int recover(struct gpucr_nl *nl, struct gpucr_nl_session *s)
 {
 	int status;
 
@@ -92,20 +95,13 @@ static int recover(struct gpucr_nl *nl, const struct gpucr_nl_session *s)
 	return status ? status : unpause(nl, s);
 }
 
-static int add_row(struct gpucr_nl *nl, const struct args *args)
+static void add_row(const struct gpucr_nl_session *s)
 {
-	struct gpucr_nl_session s;
-	struct json_object *row;
-	int status;
+	struct json_object *row = out_row();
 
-	status = session_find(nl, args, &s);
-	if (status)
-		return status;
-	row = out_row();
-	out_add_fmt(row, "id", "%llx", (unsigned long long)s.id);
-	out_add_u64(row, "pid", s.pid);
-	out_add_str(row, "state", session_state(s.state));
-	return EXIT_DONE;
+	out_add_fmt(row, "id", "%llx", (unsigned long long)s->id);
+	out_add_u64(row, "pid", s->pid);
+	out_add_str(row, "state", session_state(s->state));
 }
 
 int session_recover(const struct args *args)
@@ -121,7 +117,7 @@ int session_recover(const struct args *args)
 	if (!status)
 		status = recover(nl, &s);
 	if (!status)
-		status = add_row(nl, args);
+		add_row(&s);
 	gpucr_nl_close(nl);
 	return status ? status : out_finish(columns);
 }
