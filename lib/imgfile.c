@@ -125,7 +125,7 @@ static void fill_header(struct img_header *h, enum gpucr_img_kind kind,
 int gpucr_imgfile_write(int dir, const char *name, enum gpucr_img_kind kind,
 			const void *payload, size_t len)
 {
-	struct gpucr_outfile o;
+	struct gpucr_outfile o = { .fd = -1 };
 	struct img_header h;
 	int err;
 

@@ -90,9 +90,22 @@ static int append_task(struct gpucr_task **list, size_t *num,
 	return 0;
 }
 
+/* Append the process to the list where the caller traces it. */
+static int look_at_process(const char *name, struct gpucr_task **list,
+			   size_t *num)
+{
+	struct gpucr_task t;
+	pid_t tracer = 0;
+
+	if (!isdigit((unsigned char)name[0]) ||
+	    read_status(atoi(name), &t, &tracer) || tracer != gettid())
+		return 0;
+	t.foreign_userns = !same_userns(t.pid);
+	return append_task(list, num, &t);
+}
+
 int gpucr_task_list_traced(struct gpucr_task **ret, size_t *num)
 {
-	pid_t self = gettid();
 	struct dirent *de;
 	int err = 0;
 	DIR *d;
@@ -102,17 +115,8 @@ int gpucr_task_list_traced(struct gpucr_task **ret, size_t *num)
 	d = opendir("/proc");
 	if (!d)
 		return -errno;
-	while (!err && (de = readdir(d))) {
-		struct gpucr_task t;
-		pid_t tracer = 0;
-
-		if (!isdigit((unsigned char)de->d_name[0]) ||
-		    read_status(atoi(de->d_name), &t, &tracer) ||
-		    tracer != self)
-			continue;
-		t.foreign_userns = !same_userns(t.pid);
-		err = append_task(ret, num, &t);
-	}
+	while (!err && (de = readdir(d)))
+		err = look_at_process(de->d_name, ret, num);
 	closedir(d);
 	if (err) {
 		free(*ret);

@@ -65,8 +65,8 @@ bool host_adopts_vma_fd(void)
 static void to_criu_log(enum gpucr_log_level level, const char *text)
 {
 	static const char * const prefix[] = {
-		[GPUCR_LOG_ERROR] = "Error (gpucr): ",
-		[GPUCR_LOG_WARN] = "Warn  (gpucr): ",
+		[GPUCR_LOG_ERROR] = "Error (amdgpu_plugin): gpucr: ",
+		[GPUCR_LOG_WARN] = "Warn  (amdgpu_plugin): gpucr: ",
 		[GPUCR_LOG_INFO] = "gpucr: ",
 		[GPUCR_LOG_DEBUG] = "gpucr: ",
 	};

@@ -166,7 +166,8 @@ int vmamap_look_up(struct vmamap *m, uint64_t start, uint64_t old_offset,
 		return -ENOENT;
 	f = &m->files[e->file];
 	if (adopted) {
-		f->uses -= !!f->uses;
+		if (f->uses)
+			f->uses--;
 		*fd = vmamap_give(m, f);
 	} else {
 		*fd = f->fd;
