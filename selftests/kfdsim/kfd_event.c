@@ -34,7 +34,7 @@ struct kfdsim_event {
 	struct rcu_head rcu;
 	u32 id;
 	u32 type;
-	spinlock_t lock;
+	spinlock_t lock;	/* all below */
 	bool auto_reset;
 	bool signaled;
 	u64 age;
@@ -87,6 +87,7 @@ static void event_page_ready(struct kfdsim_process *p, size_t mapped)
 	for (id = 0; id < KFD_SIGNAL_EVENT_LIMIT; id++)
 		WRITE_ONCE(*event_slot(p, id), SLOT_UNSIGNALED);
 	p->event_mapped = mapped;
+	/* whoever sees it ready sees the pages; pairs with the loads below */
 	smp_store_release(&p->event_ready, true);
 }
 
@@ -227,6 +228,7 @@ static void event_set(struct kfdsim_event *ev)
 {
 	struct kfdsim_waiter *w;
 
+	/* exact: waiters come and go under the event's lock */
 	ev->signaled = !ev->auto_reset || !waitqueue_active(&ev->wq);
 	ev->age++;
 	list_for_each_entry(w, &ev->wq.head, wait.entry)
@@ -257,6 +259,7 @@ void kfdsim_event_interrupt(struct kfdsim_process *p, u32 id)
 	struct kfdsim_event *ev;
 	int i;
 
+	/* pairs with event_page_ready() */
 	if (!smp_load_acquire(&p->event_ready))
 		return;
 	rcu_read_lock();
@@ -297,7 +300,7 @@ static void signal_all_of_type(struct kfdsim_process *p, u32 type,
 void kfdsim_event_memory_fault(struct kfdsim_pdd *pdd, u64 va)
 {
 	struct kfd_hsa_memory_exception_data data = {
-		.failure.NotPresent = 1,
+		.failure = { 1 },	/* not present */
 		.va = va & PAGE_MASK,
 		.gpu_id = pdd->user_gpu_id,
 	};
@@ -585,7 +588,7 @@ int kfdsim_events_mmap(struct kfdsim_process *p, struct vm_area_struct *vma)
 
 	if (len > KFDSIM_EVENT_BYTES)
 		return -EINVAL;
-	/* event_own never changes once the page is ready */
+	/* event_own never changes then; pairs with event_page_ready() */
 	if (!smp_load_acquire(&p->event_ready) || !p->event_own)
 		return -EINVAL;
 	kfdsim_vma_set(vma, VM_IO | VM_DONTCOPY | VM_DONTEXPAND | VM_NORESERVE |

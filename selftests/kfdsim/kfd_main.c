@@ -17,7 +17,7 @@
 /**
  * struct kfdsim_ioctl - one entry of the table
  * @cmd: number, direction and the size that we know
- * @func: handler; NULL: -EINVAL
+ * @func: handler
  * @criu: the tracer may call it, with a capability
  * @since: first personality that has it
  */
@@ -28,59 +28,46 @@ struct kfdsim_ioctl {
 	enum kfdsim_personality since;
 };
 
-#define ENTRY(_cmd, _func) \
-	[_IOC_NR(_cmd)] = { .cmd = (_cmd), .func = kfdsim_ioctl_##_func }
-
 static const struct kfdsim_ioctl kfdsim_ioctls[] = {
-	ENTRY(AMDKFD_IOC_GET_VERSION, get_version),
-	ENTRY(AMDKFD_IOC_CREATE_QUEUE, create_queue),
-	ENTRY(AMDKFD_IOC_DESTROY_QUEUE, destroy_queue),
-	ENTRY(AMDKFD_IOC_SET_MEMORY_POLICY, set_memory_policy),
-	ENTRY(AMDKFD_IOC_GET_CLOCK_COUNTERS, get_clock_counters),
-	ENTRY(AMDKFD_IOC_GET_PROCESS_APERTURES, get_process_apertures),
-	ENTRY(AMDKFD_IOC_UPDATE_QUEUE, update_queue),
-	ENTRY(AMDKFD_IOC_CREATE_EVENT, create_event),
-	ENTRY(AMDKFD_IOC_DESTROY_EVENT, destroy_event),
-	ENTRY(AMDKFD_IOC_SET_EVENT, set_event),
-	ENTRY(AMDKFD_IOC_RESET_EVENT, reset_event),
-	ENTRY(AMDKFD_IOC_WAIT_EVENTS, wait_events),
-	ENTRY(AMDKFD_IOC_DBG_REGISTER_DEPRECATED, dbg),
-	ENTRY(AMDKFD_IOC_DBG_UNREGISTER_DEPRECATED, dbg),
-	ENTRY(AMDKFD_IOC_DBG_ADDRESS_WATCH_DEPRECATED, dbg),
-	ENTRY(AMDKFD_IOC_DBG_WAVE_CONTROL_DEPRECATED, dbg),
-	ENTRY(AMDKFD_IOC_SET_SCRATCH_BACKING_VA, set_scratch_backing_va),
-	ENTRY(AMDKFD_IOC_GET_TILE_CONFIG, get_tile_config),
-	ENTRY(AMDKFD_IOC_SET_TRAP_HANDLER, set_trap_handler),
-	ENTRY(AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, get_process_apertures_new),
-	ENTRY(AMDKFD_IOC_ACQUIRE_VM, acquire_vm),
-	ENTRY(AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, alloc_memory),
-	ENTRY(AMDKFD_IOC_FREE_MEMORY_OF_GPU, free_memory),
-	ENTRY(AMDKFD_IOC_MAP_MEMORY_TO_GPU, map_memory),
-	ENTRY(AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, unmap_memory),
-	ENTRY(AMDKFD_IOC_SET_CU_MASK, set_cu_mask),
-	ENTRY(AMDKFD_IOC_GET_QUEUE_WAVE_STATE, get_queue_wave_state),
-	ENTRY(AMDKFD_IOC_GET_DMABUF_INFO, get_dmabuf_info),
-	ENTRY(AMDKFD_IOC_IMPORT_DMABUF, import_dmabuf),
-	ENTRY(AMDKFD_IOC_ALLOC_QUEUE_GWS, alloc_queue_gws),
-	ENTRY(AMDKFD_IOC_SMI_EVENTS, smi_events),
-	ENTRY(AMDKFD_IOC_SVM, svm),
-	ENTRY(AMDKFD_IOC_SET_XNACK_MODE, set_xnack_mode),
-	[_IOC_NR(AMDKFD_IOC_CRIU_OP)] = {
-		.cmd = AMDKFD_IOC_CRIU_OP,
-		.func = kfdsim_ioctl_criu_op,
-		.criu = true,
-	},
-	ENTRY(AMDKFD_IOC_AVAILABLE_MEMORY, available_memory),
-	[_IOC_NR(AMDKFD_IOC_EXPORT_DMABUF)] = {
-		.cmd = AMDKFD_IOC_EXPORT_DMABUF,
-		.func = kfdsim_ioctl_export_dmabuf,
-		.since = KFDSIM_6_12,
-	},
-	[_IOC_NR(AMDKFD_IOC_RUNTIME_ENABLE)] = {
-		.cmd = AMDKFD_IOC_RUNTIME_ENABLE,
-		.func = kfdsim_ioctl_runtime_enable,
-		.since = KFDSIM_6_12,
-	},
+	{ AMDKFD_IOC_GET_VERSION, kfdsim_ioctl_get_version },
+	{ AMDKFD_IOC_CREATE_QUEUE, kfdsim_ioctl_create_queue },
+	{ AMDKFD_IOC_DESTROY_QUEUE, kfdsim_ioctl_destroy_queue },
+	{ AMDKFD_IOC_SET_MEMORY_POLICY, kfdsim_ioctl_set_memory_policy },
+	{ AMDKFD_IOC_GET_CLOCK_COUNTERS, kfdsim_ioctl_get_clock_counters },
+	{ AMDKFD_IOC_GET_PROCESS_APERTURES, kfdsim_ioctl_get_process_apertures },
+	{ AMDKFD_IOC_UPDATE_QUEUE, kfdsim_ioctl_update_queue },
+	{ AMDKFD_IOC_CREATE_EVENT, kfdsim_ioctl_create_event },
+	{ AMDKFD_IOC_DESTROY_EVENT, kfdsim_ioctl_destroy_event },
+	{ AMDKFD_IOC_SET_EVENT, kfdsim_ioctl_set_event },
+	{ AMDKFD_IOC_RESET_EVENT, kfdsim_ioctl_reset_event },
+	{ AMDKFD_IOC_WAIT_EVENTS, kfdsim_ioctl_wait_events },
+	{ AMDKFD_IOC_DBG_REGISTER_DEPRECATED, kfdsim_ioctl_dbg },
+	{ AMDKFD_IOC_DBG_UNREGISTER_DEPRECATED, kfdsim_ioctl_dbg },
+	{ AMDKFD_IOC_DBG_ADDRESS_WATCH_DEPRECATED, kfdsim_ioctl_dbg },
+	{ AMDKFD_IOC_DBG_WAVE_CONTROL_DEPRECATED, kfdsim_ioctl_dbg },
+	{ AMDKFD_IOC_SET_SCRATCH_BACKING_VA, kfdsim_ioctl_set_scratch_backing_va },
+	{ AMDKFD_IOC_GET_TILE_CONFIG, kfdsim_ioctl_get_tile_config },
+	{ AMDKFD_IOC_SET_TRAP_HANDLER, kfdsim_ioctl_set_trap_handler },
+	{ AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, kfdsim_ioctl_get_process_apertures_new },
+	{ AMDKFD_IOC_ACQUIRE_VM, kfdsim_ioctl_acquire_vm },
+	{ AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, kfdsim_ioctl_alloc_memory },
+	{ AMDKFD_IOC_FREE_MEMORY_OF_GPU, kfdsim_ioctl_free_memory },
+	{ AMDKFD_IOC_MAP_MEMORY_TO_GPU, kfdsim_ioctl_map_memory },
+	{ AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, kfdsim_ioctl_unmap_memory },
+	{ AMDKFD_IOC_SET_CU_MASK, kfdsim_ioctl_set_cu_mask },
+	{ AMDKFD_IOC_GET_QUEUE_WAVE_STATE, kfdsim_ioctl_get_queue_wave_state },
+	{ AMDKFD_IOC_GET_DMABUF_INFO, kfdsim_ioctl_get_dmabuf_info },
+	{ AMDKFD_IOC_IMPORT_DMABUF, kfdsim_ioctl_import_dmabuf },
+	{ AMDKFD_IOC_ALLOC_QUEUE_GWS, kfdsim_ioctl_alloc_queue_gws },
+	{ AMDKFD_IOC_SMI_EVENTS, kfdsim_ioctl_smi_events },
+	{ AMDKFD_IOC_SVM, kfdsim_ioctl_svm },
+	{ AMDKFD_IOC_SET_XNACK_MODE, kfdsim_ioctl_set_xnack_mode },
+	{ AMDKFD_IOC_AVAILABLE_MEMORY, kfdsim_ioctl_available_memory },
+	{ AMDKFD_IOC_CRIU_OP, kfdsim_ioctl_criu_op, .criu = true },
+	{ AMDKFD_IOC_EXPORT_DMABUF, kfdsim_ioctl_export_dmabuf,
+	  .since = KFDSIM_6_12 },
+	{ AMDKFD_IOC_RUNTIME_ENABLE, kfdsim_ioctl_runtime_enable,
+	  .since = KFDSIM_6_12 },
 };
 
 static int kfd_major;
@@ -129,8 +116,6 @@ static int check_caller(const struct kfdsim_ioctl *entry,
 	rcu_read_unlock();
 	if (p->lead != current->group_leader && !tracer)
 		return -EBADF;
-	if (!entry->func)
-		return -EINVAL;
 	if (entry->criu && !capable(CAP_CHECKPOINT_RESTORE) &&
 	    !capable(CAP_SYS_ADMIN))
 		return -EACCES;
@@ -162,17 +147,25 @@ out:
 	return ret;
 }
 
+/* By number alone: size and direction are ours to know. */
+static const struct kfdsim_ioctl *find_entry(unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kfdsim_ioctls); i++)
+		if (_IOC_NR(kfdsim_ioctls[i].cmd) == nr &&
+		    kfdsim_personality >= kfdsim_ioctls[i].since)
+			return &kfdsim_ioctls[i];
+	return NULL;
+}
+
 static long kfd_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	struct kfdsim_process *p = filp->private_data;
-	const struct kfdsim_ioctl *entry;
-	unsigned int nr = _IOC_NR(cmd);
+	const struct kfdsim_ioctl *entry = find_entry(_IOC_NR(cmd));
 	int ret;
 
-	if (nr < AMDKFD_COMMAND_START || nr >= ARRAY_SIZE(kfdsim_ioctls))
-		return -ENOTTY;
-	entry = &kfdsim_ioctls[nr];
-	if (kfdsim_personality < entry->since)
+	if (!entry)
 		return -ENOTTY;
 	ret = check_caller(entry, p);
 	if (ret)

@@ -51,7 +51,7 @@ static ssize_t vram_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return sysfs_emit(buf, "%llu\n", (u64)atomic64_read(&pdd->vram_usage));
 }
 
-/* Bytes that SDMA queues have fetched, which is what KFD's counter is made of. */
+/* SDMA activity: packets of all queues. */
 static ssize_t sdma_show(struct kobject *kobj, struct kobj_attribute *attr,
 			 char *buf)
 {
@@ -130,13 +130,19 @@ void kfdsim_procfs_remove(struct kfdsim_process *p)
 	dir_remove(&p->kobj);
 }
 
+/* KFD's queue files have no newline. */
+static ssize_t emit_bare(char *buf, u64 value)
+{
+	return scnprintf(buf, PAGE_SIZE, "%llu", value);
+}
+
 static ssize_t queue_gpuid_show(struct kobject *kobj,
 				struct kobj_attribute *attr, char *buf)
 {
 	struct kfdsim_queue *q =
 		container_of(attr, struct kfdsim_queue, attr_gpuid);
 
-	return sysfs_emit(buf, "%u", q->pdd->gpu->gpu_id);
+	return emit_bare(buf, q->pdd->gpu->gpu_id);
 }
 
 static ssize_t queue_size_show(struct kobject *kobj,
@@ -145,7 +151,7 @@ static ssize_t queue_size_show(struct kobject *kobj,
 	struct kfdsim_queue *q =
 		container_of(attr, struct kfdsim_queue, attr_size);
 
-	return sysfs_emit(buf, "%llu", q->ring_size);
+	return emit_bare(buf, q->ring_size);
 }
 
 static ssize_t queue_type_show(struct kobject *kobj,
@@ -154,7 +160,7 @@ static ssize_t queue_type_show(struct kobject *kobj,
 	struct kfdsim_queue *q =
 		container_of(attr, struct kfdsim_queue, attr_type);
 
-	return sysfs_emit(buf, "%u", q->type);
+	return emit_bare(buf, q->type);
 }
 
 /** kfdsim_procfs_add_queue() - show a new queue; process lock held */

@@ -10,6 +10,7 @@
 #include <linux/nodemask.h>
 #include <linux/seq_buf.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/sysfs.h>
 #include <linux/topology.h>
 #include "kfdsim_kfd.h"
@@ -50,7 +51,7 @@ static ssize_t topo_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 	if (f->gpu && !kfdsim_gpu_visible(f->gpu))
 		return -EPERM;
-	return sysfs_emit(buf, "%s", f->text);
+	return sysfs_emit(buf, "%s\n", f->text);
 }
 
 static int topo_add_file(struct kobject *dir, const char *name,
@@ -66,6 +67,7 @@ static int topo_add_file(struct kobject *dir, const char *name,
 		kfree(f);
 		return -ENOMEM;
 	}
+	strim(f->text);		/* the last newline is added when shown */
 	f->gpu = gpu;
 	sysfs_attr_init(&f->attr.attr);
 	f->attr.attr.name = name;

@@ -21,7 +21,7 @@ static bool userptr_evict(struct kfdsim_process *p)
 	if (++p->evicted_bos != 1) {
 		if (!p->userptr_stopped && !p->resume_evict) {
 			atomic64_inc(&kfdsim_stats.corruption);
-			kfdsim_misuse("corruption: pid %d: user memory went away under running queues\n",
+			kfdsim_misuse("corruption: pid %d: user memory left running queues\n",
 				      p->pid);
 		}
 		return false;
