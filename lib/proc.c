@@ -18,6 +18,8 @@
 #define DRM_MAJOR	226U
 /* Inode of the initial pid namespace, fixed by the kernel. */
 #define PIDNS_INIT_INO	0xeffffffcU
+/* The kernel's PF_EXITING, in the flags of /proc/PID/stat. */
+#define FLAG_EXITING	0x4U
 
 /* First size - 1 bytes of a small file. Length or -errno. */
 static ssize_t read_file(const char *path, char *text, size_t size)
@@ -323,6 +325,22 @@ int gpucr_proc_comm(pid_t pid, char *comm, size_t size)
 		if ((unsigned char)comm[i] < ' ' || (unsigned char)comm[i] > '~')
 			comm[i] = '?';
 	return 0;
+}
+
+bool gpucr_proc_is_exiting(pid_t pid)
+{
+	char path[32], text[512];
+	unsigned int flags;
+	const char *rest;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return true;
+	/* The name may hold anything, blanks and parentheses too. */
+	rest = strrchr(text, ')');
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		return false;
+	return flags & FLAG_EXITING;
 }
 
 bool gpucr_proc_initial_pidns(void)

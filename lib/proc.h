@@ -52,6 +52,11 @@ int gpucr_proc_same_file(const struct gpucr_proc_fd *a,
 
 /* The command name; what is not printable ASCII is '?'. */
 int gpucr_proc_comm(pid_t pid, char *comm, size_t size);
+/*
+ * Is its main thread on the way out? Its descriptors are closed then, though
+ * the process may still be there for a while. True also where it is gone.
+ */
+bool gpucr_proc_is_exiting(pid_t pid);
 /* Is this process in the initial pid namespace, whose pids sysfs shows? */
 bool gpucr_proc_initial_pidns(void);
 
