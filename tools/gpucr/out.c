@@ -232,6 +232,9 @@ static void print_line(char **cells, const size_t *widths, size_t num,
 
 	if (bold)
 		fputs("\033[1m", stdout);
+	/* No blanks at the end of a line. */
+	while (num && !*cells[num - 1])
+		num--;
 	for (i = 0; i < num; i++)
 		printf("%-*s%s", i + 1 < num ? (int)widths[i] : 0, cells[i],
 		       i + 1 < num ? "  " : "");

@@ -25,6 +25,7 @@ static void add_row(const struct gpucr_kfd_proc *p,
 	gpu_add(row, q->gpu_id);
 	out_add_str(row, "type", gpucr_kfd_queue_type(q->type));
 	out_add_u64(row, "ring_size", q->size);
+	out_add_null(row, "evicted_us");
 	for (i = 0; i < p->num_gpus; i++)
 		if (p->gpus[i].gpu_id == q->gpu_id)
 			out_add_u64(row, "evicted_us",

@@ -15,7 +15,8 @@ static bool has_ended(const struct target *t)
 {
 	struct pollfd p = { .fd = t->pidfd, .events = POLLIN };
 
-	return poll(&p, 1, 0) > 0;
+	/* Files are gone before the pidfd tells of the end. */
+	return poll(&p, 1, 0) > 0 || gpucr_proc_is_exiting(t->pid);
 }
 
 static int gone(const struct target *t)
@@ -65,7 +66,7 @@ int target_open(struct target *t, pid_t pid)
 	gpucr_proc_comm(pid, t->comm, sizeof(t->comm));
 	if (has_ended(t)) {
 		status = fail(TOKEN_NO_PROCESS, ESRCH,
-			      "pid %d (%s): has ended; its parent has not waited for it",
+			      "pid %d (%s): has ended, or is ending",
 			      pid, t->comm);
 		target_close(t);
 		return status;
