@@ -27,8 +27,9 @@ in_company() {
 
 # The same open file: not only the same device, which "foreign" has open too.
 inherited() {
+	wait_for "$PATIENCE" test -s "$W/heir.started"
 	answered file pid "$(pid_of heir)" fd 9
-	is_json ".data | length == 1 and .[0].also_in == [{pid: $$, fd: 9}]"
+	is_json ".data | length == 1 and .[0].also_in == [{pid: $(pid_of parent), fd: 9}]"
 }
 
 need_modules gpucr vgem bochs
@@ -40,9 +41,13 @@ disown
 sleep 1000 7<"$NODE" 8<"/dev/dri/${VGEM##*/}" &
 started both $!
 disown
-exec 9<"$NODE"
-sleep 1000 &
-started heir $!
+(
+	exec 9<"$NODE"
+	sleep 1000 &
+	started heir $!
+	exec sleep 1000
+) &
+started parent $!
 disown
 plan 3
 check "alone" alone

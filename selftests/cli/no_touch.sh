@@ -48,7 +48,7 @@ strace_sees() {
 state_kept() {
 	local before i
 	before=$(state_of)
-	for ((i = 0; i < 20; i++)); do
+	for ((i = 0; i < 7; i++)); do
 		answered bo pid "$PID"
 		answered vma pid "$PID"
 		answered file pid "$PID"

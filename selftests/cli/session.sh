@@ -120,12 +120,18 @@ traced() {
 	state_is abandoned
 }
 
+# Signals that come meanwhile stop a traced process: it must not stay so.
 by_hand() {
-	local before
+	local before signals
 	before=$(counter recovered)
+	(while kill -WINCH "$PID"; do sleep 0.002; done) 2>/dev/null &
+	signals=$!
+	started signals "$signals"
 	expect 0 -j session recover id "$(id)"
 	is_json ".data[0] == {id: \"$(id)\", pid: $PID, state: \"recovered\"}"
+	kill "$signals"
 	app_goes_on
+	grep -q '^State:[[:space:]]*[RSD]' "/proc/$PID/status" || fail "stopped: $(grep State "/proc/$PID/status")"
 	[[ $(counter recovered) -eq $((before + 1)) ]] || fail "not counted as recovered"
 	grep -q '^TracerPid:[[:space:]]*0$' "/proc/$PID/status" || fail "still traced"
 	answered ps pid "$PID"
