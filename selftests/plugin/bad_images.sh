@@ -19,7 +19,7 @@ one() {
 
 refused() {
 	! criu restore -d -D "$IMG" -o restore.log -v4 || fail "it was restored"
-	grep -a 'Error' "$IMG/restore.log" | grep -a -F "$1" || fail "$(grep -a -E 'Error|gpucr' "$IMG/restore.log")"
+	grep -a 'gpucr: ' "$IMG/restore.log" | grep -a -F "$1: " || fail "$(grep -a -E 'Error|gpucr' "$IMG/restore.log")"
 	app_gone || fail "a process is left"
 	sim_becomes_empty
 	no_session_left

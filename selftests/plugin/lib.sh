@@ -82,7 +82,7 @@ cleanup() {
 		kill -CONT "$pid" 2>/dev/null
 		kill -KILL "$pid" 2>/dev/null
 	done
-	umount "$W/small" 2>/dev/null
+	mountpoint -q "$W/small" && umount "$W/small"
 	rm -rf "$W"
 }
 trap cleanup EXIT
