@@ -19,6 +19,8 @@ help:
 	@echo 'make dkms-check              add, build, install and remove the DKMS package in the build chroot'
 	@echo 'make build                   everything, for the guest'
 	@echo 'make modules [KDIR=]         gpucr.ko for a kernel, in this directory'
+	@echo 'make dkms-install            the module as a DKMS package, in $$(DESTDIR)$$(PREFIX)/src'
+	@echo 'make install                 plugin and tool, built here, to DESTDIR= PREFIX='
 	@echo 'make clean, make clean-lab   remove build products; remove cached images too'
 
 # --- the module alone
@@ -28,6 +30,28 @@ modules:
 
 modules_clean:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
+
+# What a DKMS package consists of: these, and nothing else.
+DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\{0,1\}\([^"]*\)"\{0,1\}$$/\1/p' dkms.conf)
+DKMS_DIR = $(DESTDIR)$(PREFIX)/src/gpucr-$(DKMS_VERSION)
+
+dkms-install:
+	mkdir -p $(DKMS_DIR)
+	cp -r Kbuild Makefile dkms.conf kmod uapi $(DKMS_DIR)/
+
+# --- real machines
+
+PREFIX ?= /usr
+O ?= $(CURDIR)/build/host
+
+programs:
+	$(MAKE) -C lib O=$(O)
+	$(MAKE) -C plugin/amdgpu O=$(O)
+	$(MAKE) -C tools/gpucr O=$(O)
+
+install: programs
+	$(MAKE) -C plugin/amdgpu O=$(O) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(MAKE) -C tools/gpucr O=$(O) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 # --- the lab
 
@@ -46,7 +70,8 @@ lab-shell: build
 lab-debug: setup
 	@$(VM)/lab-debug.sh $(LAB_GUEST)
 
-demo: build
+# Does its own setting up, with less to read.
+demo:
 	@GUEST=$(LAB_GUEST) $(VM)/demo.sh
 
 check: setup
@@ -67,4 +92,4 @@ clean-lab: clean
 # The scripts read these; empty means all.
 export GUEST SUITE TEST CANARY CMD
 
-.PHONY: help modules modules_clean setup build lab lab-shell lab-debug demo check static dkms-check clean clean-lab
+.PHONY: help modules modules_clean dkms-install programs install setup build lab lab-shell lab-debug demo check static dkms-check clean clean-lab

@@ -4,6 +4,7 @@
 #
 # usage: suites.sh GUEST RESULTS
 #   SUITE="a b"  TEST="glob glob"  narrow it        CANARY=1  run the canaries instead: each must fail
+#   LAB_JOBS=N  boots and native tests at once [number of CPUs]
 #
 # tests.list: "NAME [key=value]..." a line. In values a comma stands for a space. Keys:
 #   where=guest|chroot|host   [guest]  chroot: natively in the build chroot, built with ASan and UBSan;
@@ -35,45 +36,15 @@ suite_names() {
 	return 0
 }
 
+# Into the results of the job in whose directory we are.
 record() {
-	printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$RESULTS"
+	printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>results
 	[[ $1 != fail ]] || echo "FAIL  $2: $3"
 }
 
-# One line a test: SUITE NAME WHERE TIMEOUT CANARY BOOTKEY, tab-separated; BOOTKEY is "key=value;...".
 parse_list() {
-	awk -v suite="$1" -v guest="$GUEST" -v bootkeys="$BOOT_KEYS" -v kernel="${KERNEL:-stock}" '
-	function die(msg) { print FILENAME ":" FNR ": " msg >"/dev/stderr"; exit bad = 1 }
-	BEGIN { split(bootkeys, k, " "); for (i in k) known[k[i]] = 1 }
-	{ sub(/(^|[ \t])#.*/, "") }
-	!NF { next }
-	{
-		where = "guest"; timeout = 60; canary = ($1 == "canary"); group = ""; on = ""; kernels = ""
-		split("", v)
-		for (i = 2; i <= NF; i++) {
-			eq = index($i, "=")
-			if (!eq) die("not key=value: " $i)
-			key = substr($i, 1, eq - 1); value = substr($i, eq + 1)
-			if (key == "where" && value ~ /^(guest|chroot|host)$/) where = value
-			else if (key == "timeout" && value ~ /^[0-9]+$/) timeout = value
-			else if (key == "guests") on = value
-			else if (key == "kernels") kernels = value
-			else if (key == "boot") group = value
-			else if (key == "canary") canary = 1
-			else if (key in known) { gsub(",", " ", value); v[key] = value }
-			else die("unknown key or value: " $i)
-		}
-		if (on != "" && index("," on ",", "," guest ",") == 0) next
-		if (kernels != "" && index("," kernels ",", "," kernel ",") == 0) next
-		# Natively the kernel makes no difference.
-		if (kernel == "debug" && where == "chroot") next
-		if (kernel == "debug") timeout *= 4
-		boot = "boot=" (canary ? "canary-" FNR : group)
-		n = split(bootkeys, k, " ")
-		for (i = 1; i <= n; i++) if (k[i] in v) boot = boot ";" k[i] "=" v[k[i]]
-		printf "%s\t%s\t%s\t%d\t%d\t%s\n", suite, $1, where, timeout, canary, boot
-	}
-	END { exit bad }' "$SELFTESTS/$1/tests.list"
+	awk -v suite="$1" -v guest="$GUEST" -v kernel="${KERNEL:-stock}" -v bootkeys="$BOOT_KEYS" \
+		-f "$VM_DIR/tests-list.awk" "$SELFTESTS/$1/tests.list"
 }
 
 wanted() {
@@ -101,27 +72,28 @@ export_boot_key() {
 	done
 }
 
-# run_boot BOOTKEY: the tests of $WORK/plan in one guest; when it dies, the rest in the next.
+# run_boot BOOTKEY, in a job's directory: the tests of ./plan in one guest; when it dies, the rest in the next.
 run_boot() {
 	local rc name out
-	while [[ -s $WORK/plan ]]; do
-		out=$(mktemp -d "$WORK/boot.XXXXXX")
-		cp "$WORK/plan" "$out/plan"
+	while [[ -s plan ]]; do
+		out=$(mktemp -d boot.XXXXXX)
+		cp plan "$out/plan"
 		rc=0
 		(
 			export_boot_key "$1"
-			LAB_OUT=$out LAB_DMESG=ignore LAB_TIMEOUT=$(awk '{ t += $3 + 15 } END { print t + 60 }' "$out/plan") \
+			LAB_OUT=$PWD/$out LAB_LOG=$LOGS LAB_DMESG=ignore \
+				LAB_TIMEOUT=$(awk '{ t += $3 + 15 } END { print t + 60 }' plan) \
 				exec "$VM_DIR/boot.sh" "$GUEST" /src/selftests/vm/run-tests.sh
-		) 2>&1 || rc=$?
+		) || rc=$?
 		touch "$out/results" "$out/begun" "$out/done"
-		cat "$out/results" >>"$RESULTS"
+		cat "$out/results" >>results
 		cp "$out"/logs/* "$LOGS/" 2>/dev/null || true
 		grep -qx end "$out/done" && [[ $rc -eq 0 ]] && return
-		# Without a first test the guest cannot even start: no use in trying again.
 		name=$(grep -vxF -f "$out/done" "$out/begun" | head -n 1) || true
-		record fail "${name:-$(cut -f1 "$out/plan" | head -n 1)/boot}" "guest ended with status $rc"
+		# Without a test that had begun the guest cannot even start: no use in trying again.
+		record fail "${name:-$(cut -f1 plan | head -n 1)/boot}" "guest ended with status $rc"
 		[[ -n $name ]] || return 0
-		awk -F '\t' -v name="$name" 'seen; $1 "/" $2 == name { seen = 1 }' "$out/plan" >"$WORK/plan"
+		awk -F '\t' -v name="$name" 'seen; $1 "/" $2 == name { seen = 1 }' "$out/plan" >plan
 	done
 }
 
@@ -152,52 +124,106 @@ run_native() {
 	# A subshell, for die.
 	(native "$@") >"$log" 2>&1 </dev/null || rc=$?
 	judged=$(awk -v name="$name" -v rc="$rc" -v timeout="$4" -f "$VM_DIR/ktap.awk" "$log")
-	printf '%s\n' "$judged" >>"$RESULTS"
+	printf '%s\n' "$judged" >>results
 	grep -q '^fail' <<<"$judged" && verdict=FAIL
 	printf '%-5s %-40s %3d passed %2d skipped  %d s\n' $verdict "$name" "$(grep -c '^pass' <<<"$judged")" \
 		"$(grep -c '^skip' <<<"$judged")" $((SECONDS - start))
 	[[ $verdict == ok ]] || sed 's/^/    | /' "$log"
 }
 
-# run_list: the tests of the file $WORK/tests, native ones first, then boot by boot in the order of the list.
-run_list() {
+# job FUNCTION ARG...: run it in a directory of its own, which new_job made; its output is shown when it is done,
+# so that two at once do not mix. At most LAB_JOBS at once.
+job() {
+	while [[ $(jobs -rp | wc -l) -ge ${LAB_JOBS:-$(nproc)} ]]; do
+		wait -n || true
+		show_done
+	done
+	(
+		cd "$JOB"
+		"$@" >out 2>&1
+		touch finished
+	) &
+}
+
+new_job() {
+	JOB=$(mktemp -d "$WORK/job.XXXXXX")
+	touch "$JOB/results" "$JOB/out"
+}
+
+# What ended without "finished" is a fault of ours, and must not pass.
+show_done() {
+	local dir
+	for dir in "$WORK"/job.*/; do
+		[[ -e $dir/finished && ! -e $dir/shown ]] || continue
+		cat "$dir/out"
+		cat "$dir/results" >>"$WORK/results"
+		touch "$dir/shown"
+	done
+}
+
+finish_jobs() {
+	local dir
+	wait || true
+	show_done
+	for dir in "$WORK"/job.*/; do
+		[[ ! -e $dir/shown ]] || continue
+		cat "$dir/out"
+		printf 'fail\t%s\t%s\n' lab "a job ended before its end" >>"$WORK/results"
+	done
+}
+
+# start_tests: those of the file $WORK/tests, a job for each native one and for each boot.
+start_tests() {
 	local suite name where timeout boot
 	while IFS=$'\t' read -r suite name where timeout _ _ <&4; do
-		[[ $where == guest ]] || run_native "$suite" "$name" "$where" "$timeout"
+		[[ $where != guest ]] || continue
+		new_job
+		job run_native "$suite" "$name" "$where" "$timeout" 4<&-
 	done 4<"$WORK/tests"
 	while IFS= read -r boot <&4; do
-		awk -F '\t' -v OFS='\t' -v boot="$boot" '$3 == "guest" && $6 == boot { print $1, $2, $4 }' "$WORK/tests" >"$WORK/plan"
-		run_boot "$boot"
+		new_job
+		awk -F '\t' -v OFS='\t' -v boot="$boot" '$3 == "guest" && $6 == boot { print $1, $2, $4 }' \
+			"$WORK/tests" >"$JOB/plan"
+		job run_boot "$boot" 4<&-
 	done 4< <(awk -F '\t' '$3 == "guest" && !seen[$6]++ { print $6 }' "$WORK/tests")
 }
 
-# A suite that says nothing has failed.
-run_suite() {
-	local suite=$1 before name
-	: >"$WORK/tests"
-	if [[ ! -e $SELFTESTS/$suite/tests.list ]]; then
-		record fail "$suite" "has no tests.list"
-		return
-	fi
-	if ! parse_list "$suite" >"$WORK/all"; then
-		record fail "$suite" "tests.list is wrong"
-		return
-	fi
+# The wanted tests of a suite, into $WORK/tests.
+select_tests() {
+	local line name canary
+	parse_list "$1" >"$WORK/all" || return
 	while IFS= read -r line; do
 		IFS=$'\t' read -r _ name _ _ canary _ <<<"$line"
 		[[ $canary == "${CANARY:-0}" ]] && wanted "$name" && echo "$line"
 	done <"$WORK/all" >"$WORK/tests"
-	if [[ ! -s $WORK/tests ]]; then
+	return 0
+}
+
+run_suite() {
+	local suite=$1
+	cd "$WORK"
+	: >"$WORK/tests"
+	if [[ ! -e $SELFTESTS/$suite/tests.list ]]; then
+		record fail "$suite" "has no tests.list"
+	elif ! select_tests "$suite"; then
+		record fail "$suite" "tests.list is wrong"
+	elif [[ -s $WORK/tests ]]; then
+		cat "$WORK/tests" >>"$WORK/selected"
+		echo "-- $suite on $GUEST${CANARY:+, canary}"
+		start_tests
+	elif [[ -z ${TEST-} && ${KERNEL:-stock} != debug ]]; then
 		# A suite may be all native, which the debug kernel leaves out; else an empty list is a mistake.
-		[[ -n ${TEST-} || ${KERNEL:-stock} == debug ]] ||
-			record fail "$suite" "has nothing to run${CANARY:+ as a canary}"
-		return
+		record fail "$suite" "has nothing to run${CANARY:+ as a canary}"
 	fi
-	cat "$WORK/tests" >>"$WORK/canaries"
-	echo "-- $suite on $GUEST${CANARY:+, canary}"
-	before=$(wc -l <"$RESULTS")
-	run_list
-	[[ $(wc -l <"$RESULTS") -gt $before ]] || record fail "$suite" "yielded no results"
+}
+
+# A selected test that yielded no result has failed, whatever happened to it.
+check_complete() {
+	awk -F '\t' -v OFS='\t' '
+		FNR == NR { seen[$2] = 1; next }
+		!(($1 "/" $2) in seen) { print "fail", $1 "/" $2, "yielded no result" }' \
+		"$WORK/results" "$WORK/selected" | tee -a "$WORK/missing"
+	cat "$WORK/missing" >>"$WORK/results"
 }
 
 # A canary's failure is its success: of the test itself, or of what is asked after it (unload, lockdep, kmemleak).
@@ -219,31 +245,41 @@ judge_canaries() {
 				print "pass", name, "canary went red"
 			else
 				print "fail", name, "canary stayed green, or did not run"
-		}' "$RESULTS" "$WORK/canaries"
+		}' "$WORK/results" "$WORK/selected"
+}
+
+cleanup() {
+	local pids
+	mapfile -t pids < <(jobs -p)
+	[[ ${#pids[@]} -eq 0 ]] || kill "${pids[@]}" 2>/dev/null
+	wait
+	rm -rf "$WORK"
 }
 
 main() {
+	local final suite
 	[[ $# -eq 2 ]] || die "usage: suites.sh GUEST RESULTS"
 	guest_load "$1"
 	need_root
-	local final=$2 suite
-	WORK=$(mktemp -d /tmp/gpucr-suites.XXXXXX)
-	trap 'rm -rf "$WORK"' EXIT
-	trap 'exit 130' INT TERM HUP
-	RESULTS=$WORK/results LOGS=$TOP/build/check/$GUEST
-	: >"$RESULTS"
-	: >"$WORK/canaries"
+	final=$(realpath "$2")
+	LOGS=$TOP/build/check/$GUEST
 	mkdir -p "$LOGS"
+	WORK=$(mktemp -d /tmp/gpucr-suites.XXXXXX)
+	trap cleanup EXIT
+	trap 'exit 130' INT TERM HUP
+	touch "$WORK/results" "$WORK/selected" "$WORK/missing"
 	[[ ${CANARY:-0} != 1 ]] || export GPUCR_CANARY=1
 	for suite in $(suite_names); do
 		run_suite "$suite"
 	done
+	finish_jobs
 	if [[ ${CANARY:-0} == 1 ]]; then
 		# A suite without a canary is a failure too.
-		grep -F 'has nothing to run as a canary' "$RESULTS" >>"$final" || true
+		grep -F 'has nothing to run as a canary' "$WORK/results" >>"$final" || true
 		judge_canaries | tee -a "$final" | sed 's/\t/  /g'
 	else
-		cat "$RESULTS" >>"$final"
+		check_complete
+		cat "$WORK/results" >>"$final"
 	fi
 }
 
