@@ -27,6 +27,7 @@ static struct {
 	bool claimed;		/* inventory entry made */
 	bool tried;		/* the tree was read; err tells how it went */
 	int err;
+	bool stuck;		/* an UNPAUSE failed */
 	struct tree tree;
 	struct gpucr_opts opts;
 	struct gpucr_topology *topo;
@@ -311,8 +312,8 @@ static void unpause_all(void)
 	struct target *t;
 
 	for (t = dump.targets; t; t = t->next) {
-		if (t->ckpt)
-			gpucr_ckpt_unpause(t->ckpt);
+		if (t->ckpt && gpucr_ckpt_unpause(t->ckpt))
+			dump.stuck = true;
 	}
 }
 
@@ -351,35 +352,84 @@ int dump_handle_vma(const struct stat *st)
 	return ensure_paused(true);
 }
 
-/* May this very file map BOs of the KFD process that its holder has? */
-static int is_kfd_vm(const struct tree_file *f, struct target *t,
-		     uint32_t user_gpu_id, bool *ret)
+static int fd_in(const struct tree_file *f, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < f->num_holders; i++) {
+		if (f->holders[i].task->pid == pid)
+			return f->holders[i].fd;
+	}
+	return -1;
+}
+
+/* Of the process's files of that GPU, the one opened first. */
+static bool is_first_open(const struct tree_file *f, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < dump.tree.num_files; i++) {
+		const struct tree_file *o = &dump.tree.files[i];
+		int fd = fd_in(o, pid);
+
+		if (!o->kfd && o->minor == f->minor && fd >= 0 &&
+		    fd < fd_in(f, pid))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * May this very file map BOs of the target? KFD allows it to the file that it
+ * got the address space from. Without a BO on that GPU nothing tells; ROCm's
+ * runtime gives KFD the file that it opens first.
+ */
+static bool is_kfd_vm(const struct tree_file *f, const struct target *t,
+		      uint32_t user_gpu_id)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->counts.num_bos; i++) {
+		const struct kfd_criu_bo_bucket *b = &t->state.bos[i];
+
+		if (b->gpu_id == user_gpu_id &&
+		    gpucr_kfd_bo_has_content(b->alloc_flags))
+			return gpucr_drm_may_map(f->fd, b->offset, b->size);
+	}
+	return is_first_open(f, t->task.pid);
+}
+
+/* Is the GPU address space of the file that of the target's KFD process? */
+static int describe_vm(const struct tree_file *f, struct target *t,
+		       struct gpucr_img_render *img)
 {
 	uint32_t i;
 	int err;
 
 	err = target_read(t);
-	if (err)
-		return err;
-	for (i = 0; i < t->counts.num_bos; i++) {
-		const struct kfd_criu_bo_bucket *b = &t->state.bos[i];
-
-		if (b->gpu_id != user_gpu_id ||
-		    !gpucr_kfd_bo_has_content(b->alloc_flags))
+	for (i = 0; i < t->counts.num_devices && !err; i++) {
+		if (t->state.devices[i].actual_gpu_id !=
+		    img->device.local_gpu_id)
 			continue;
-		*ret = gpucr_drm_may_map(f->fd, b->offset, b->size);
-		return 0;
+		img->kfd_vm = is_kfd_vm(f, t, t->state.devices[i].user_gpu_id);
+		if (!img->kfd_vm)
+			continue;
+		img->device.user_gpu_id = t->state.devices[i].user_gpu_id;
+		img->owner_pid = t->task.ns_pid;
 	}
-	return 0;
+	if (err || !img->kfd_vm || tree_restorer(f)->pid == t->task.pid)
+		return err;
+	gpucr_err("pid %d owns a render node file that pid %d holds too, and CRIU would restore it in the latter (kfd-owner); such an order of pids cannot be restored",
+		  t->task.pid, tree_restorer(f)->pid);
+	return -EOPNOTSUPP;
 }
 
 static int describe_render(const struct tree_file *f,
 			   struct gpucr_img_render *img)
 {
 	const struct gpucr_node *node;
-	struct target *t = NULL;
-	uint32_t i;
-	int err;
+	size_t i;
+	int err = 0;
 
 	node = gpucr_topology_find_by_minor(dump.topo, f->minor);
 	if (!node) {
@@ -388,17 +438,11 @@ static int describe_render(const struct tree_file *f,
 		return -ENODEV;
 	}
 	img_device_from_node(&img->device, node, node->gpu_id);
-	for (i = 0; i < f->num_holders && !t; i++)
-		t = find_target(f->holders[i].task->pid);
-	if (!t || t->no_gpu)
-		return 0;
-	img->owner_pid = t->task.ns_pid;
-	err = target_read(t);
-	for (i = 0; i < t->counts.num_devices && !err; i++) {
-		if (t->state.devices[i].actual_gpu_id != node->gpu_id)
-			continue;
-		img->device.user_gpu_id = t->state.devices[i].user_gpu_id;
-		err = is_kfd_vm(f, t, img->device.user_gpu_id, &img->kfd_vm);
+	for (i = 0; i < f->num_holders && !err && !img->kfd_vm; i++) {
+		struct target *t = find_target(f->holders[i].task->pid);
+
+		if (t && !t->no_gpu)
+			err = describe_vm(f, t, img);
 	}
 	return err;
 }
@@ -471,7 +515,8 @@ static void summary(int ret)
 		n += !t->no_gpu;
 	}
 	if (ret || dump.err)
-		gpucr_err("dump failed, GPU work goes on; first error: %s",
+		gpucr_err("dump failed%s; first error: %s",
+			  dump.stuck ? "" : ", GPU work goes on",
 			  *gpucr_log_first_error() ? gpucr_log_first_error() :
 			  "none here, see CRIU's own");
 	else if (n)

@@ -23,6 +23,12 @@
 #include "plugin.h"
 #include "vmamap.h"
 
+/* A render node file of a process whose GPU address space KFD uses. */
+struct vm_file {
+	uint32_t owner_pid;
+	uint32_t gpu_id;	/* where dumped */
+};
+
 /* Made in CRIU itself, inherited by the tasks. */
 static struct {
 	struct gpucr_owner owner;
@@ -31,6 +37,8 @@ static struct {
 	struct devmap devmap;
 	struct gpucr_backend *backend;
 	struct gpucr_restore *session;
+	struct vm_file *vm_files;
+	size_t num_vm_files;
 	unsigned int num_images;	/* KFD processes */
 	unsigned int num_resumed;
 } restore;
@@ -82,9 +90,36 @@ static int read_kfd_image(int dir, uint32_t id)
 static int read_render_image(int dir, uint32_t id)
 {
 	struct gpucr_img_render img;
-	int err = gpucr_img_render_read(dir, id, &img);
+	struct vm_file *more;
+	int err;
 
-	return err ? err : devmap_add(&restore.devmap, &img.device);
+	err = gpucr_img_render_read(dir, id, &img);
+	if (!err)
+		err = devmap_add(&restore.devmap, &img.device);
+	if (err || !img.kfd_vm)
+		return err;
+	more = reallocarray(restore.vm_files, restore.num_vm_files + 1,
+			    sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	restore.vm_files = more;
+	restore.vm_files[restore.num_vm_files++] = (struct vm_file){
+		.owner_pid = img.owner_pid,
+		.gpu_id = img.device.local_gpu_id,
+	};
+	return 0;
+}
+
+/* How many files of the process share the GPU address space that KFD uses? */
+static unsigned int count_vm_files(uint32_t owner_pid, uint32_t gpu_id)
+{
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < restore.num_vm_files; i++)
+		n += restore.vm_files[i].owner_pid == owner_pid &&
+		     restore.vm_files[i].gpu_id == gpu_id;
+	return n;
 }
 
 static int read_images(int dir, enum gpucr_img_kind kind)
@@ -232,7 +267,12 @@ static int gpu_file(uint32_t there_gpu_id)
 			  e->render_minor);
 		return fd;
 	}
-	return vmamap_keep(&task.map, there_gpu_id, fd);
+	fd = vmamap_keep(&task.map, there_gpu_id, fd);
+	/* The pid that the task has now is the one it had. */
+	if (fd >= 0)
+		vmamap_find_file(&task.map, there_gpu_id)->wanted =
+			count_vm_files(task.pid, there_gpu_id);
+	return fd;
 }
 
 static int fill_devices(struct gpucr_kfd_state *s,
@@ -354,6 +394,8 @@ static int restore_process(int dir, const struct gpucr_img_kfd *img,
 		err = keep_kfd(img, kfd_fd);
 	if (!err)
 		err = vmamap_build(&task.map, img, &s, &restore.devmap);
+	if (!err)
+		vmamap_trim(&task.map);
 	gpucr_kfd_state_clear(&s);
 	return err;
 }
@@ -373,23 +415,32 @@ static int restore_kfd(int dir, const struct gpucr_img_kfd *img)
 	return err;
 }
 
+/* The file whose address space KFD uses is the one that RESTORE gets. */
+static int restore_vm_file(const struct gpucr_img_render *img)
+{
+	struct vmamap_file *f;
+	int fd;
+
+	fd = gpu_file(img->device.local_gpu_id);
+	if (fd < 0)
+		return fd;
+	f = vmamap_find_file(&task.map, img->device.local_gpu_id);
+	if (f->wanted)
+		f->wanted--;
+	/* Before RESTORE it is still needed, whatever its uses. */
+	if (task.filled && !f->wanted)
+		return vmamap_give(&task.map, f);
+	fd = dup(f->fd);
+	return fd < 0 ? -errno : fd;
+}
+
 static int restore_render(const struct gpucr_img_render *img)
 {
 	const struct devmap_entry *e;
 	int fd;
 
-	/* The file whose address space KFD uses is the one that RESTORE got. */
-	if (img->kfd_vm) {
-		fd = gpu_file(img->device.local_gpu_id);
-		if (fd < 0)
-			return fd;
-		/* Before RESTORE it is still needed, whatever its uses. */
-		if (!task.filled)
-			return dup(fd);
-		return vmamap_give(&task.map,
-				   vmamap_find_file(&task.map,
-						    img->device.local_gpu_id));
-	}
+	if (img->kfd_vm)
+		return restore_vm_file(img);
 	e = devmap_find(&restore.devmap, img->device.local_gpu_id);
 	if (!e) {
 		gpucr_err("GPU 0x%04x of render node image %u is in no image that was read (image-damaged)",
@@ -482,6 +533,7 @@ void restore_exit(void)
 	gpucr_restore_close(restore.session);
 	gpucr_backend_close(restore.backend);
 	devmap_clear(&restore.devmap);
+	free(restore.vm_files);
 	gpucr_owner_fini(&restore.owner);
 	memset(&restore, 0, sizeof(restore));
 }

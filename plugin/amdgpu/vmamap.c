@@ -146,6 +146,20 @@ int vmamap_build(struct vmamap *m, const struct gpucr_img_kfd *img,
 	return 0;
 }
 
+void vmamap_trim(struct vmamap *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->num_files; i++) {
+		struct vmamap_file *f = &m->files[i];
+
+		if (f->fd < 0 || f->uses || f->wanted)
+			continue;
+		close(f->fd);
+		f->fd = -1;
+	}
+}
+
 static int compare_start(const void *key, const void *entry)
 {
 	uint64_t start = *(const uint64_t *)key;

@@ -22,6 +22,7 @@ struct vmamap_file {
 	uint32_t key;		/* GPU id where dumped, or VMAMAP_KFD */
 	int fd;			/* ours; -1: given away */
 	unsigned int uses;	/* mappings still to come */
+	unsigned int wanted;	/* render node images still to come */
 };
 
 struct vmamap_entry {
@@ -55,6 +56,8 @@ int vmamap_give(struct vmamap *m, struct vmamap_file *f);
  */
 int vmamap_build(struct vmamap *m, const struct gpucr_img_kfd *img,
 		 const struct gpucr_kfd_state *s, const struct devmap *devmap);
+/* Close files that neither a mapping nor a render node image will need. */
+void vmamap_trim(struct vmamap *m);
 /*
  * The mapping that began at start. -ENOENT: none of ours; another -errno is
  * logged. adopted: *fd becomes the caller's, else it stays ours.
