@@ -344,13 +344,13 @@ static int gpus_add(void)
 static int check_params(void)
 {
 	if (!gpus || gpus > KFDSIM_MAX_GPUS) {
-		pr_err("kfdsim: gpus=%u is not within 1 and %u\n", gpus,
+		pr_notice("kfdsim: gpus=%u is not within 1 and %u\n", gpus,
 		       KFDSIM_MAX_GPUS);
 		return -EINVAL;
 	}
 	the_model = kfdsim_model_find(model);
 	if (!the_model) {
-		pr_err("kfdsim: model=%s is not known\n", model);
+		pr_notice("kfdsim: model=%s is not known\n", model);
 		return -EINVAL;
 	}
 	return 0;

@@ -23,7 +23,7 @@ static int __init choose_personality(void)
 	int i = match_string(names, ARRAY_SIZE(names), personality);
 
 	if (i < 0) {
-		pr_err("kfdsim: personality=%s is not one of 6.1, 6.12, 7.2, 7.3\n",
+		pr_notice("kfdsim: personality=%s is not one of 6.1, 6.12, 7.2, 7.3\n",
 		       personality);
 		return -EINVAL;
 	}
@@ -45,11 +45,11 @@ static bool __init exists(const char *name)
 static int __init check_alone(void)
 {
 	if (exists("/sys/class/kfd")) {
-		pr_err("kfdsim: a KFD is here already (/sys/class/kfd), refusing to load\n");
+		pr_notice("kfdsim: a KFD is here already (/sys/class/kfd), refusing to load\n");
 		return -EBUSY;
 	}
 	if (exists("/sys/module/amdgpu")) {
-		pr_err("kfdsim: the amdgpu module is loaded, refusing to load\n");
+		pr_notice("kfdsim: the amdgpu module is loaded, refusing to load\n");
 		return -EBUSY;
 	}
 	return 0;
