@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Eight and 64 GPUs: each a PCI function, a render node and an id of its own.
+set -u
+
+N=0
+BAD=0
+
+result() {
+	N=$((N + 1))
+	if [[ $1 == 0 ]]; then
+		echo "ok $N - $2"
+	else
+		BAD=1
+		echo "not ok $N - $2"
+	fi
+}
+
+# distinct COUNT FILE...: as many different contents as that
+distinct() {
+	local n=$1
+	shift
+	[[ $(cat "$@" | sort -u | wc -l) == "$n" ]]
+}
+
+gpu_ids() {
+	local f
+	for f in /sys/class/kfd/kfd/topology/nodes/*/gpu_id; do
+		[[ $(cat "$f") == 0 ]] || echo "$f"
+	done
+}
+
+# many GPUS
+many() {
+	local n=$1 files
+	modprobe kfdsim "gpus=$n" vram_mb=64 gtt_mb=64
+	result $? "$n GPUs load"
+	files=(/sys/bus/pci/drivers/amdgpu/0001:*/unique_id)
+	[[ ${#files[@]} == "$n" ]] && distinct "$n" "${files[@]}"
+	result $? "$n PCI functions bound, unique ids differ"
+	files=(/sys/class/drm/renderD*/dev)
+	[[ ${#files[@]} == "$n" ]] && distinct "$n" "${files[@]}"
+	result $? "$n render nodes"
+	mapfile -t files < <(gpu_ids)
+	[[ ${#files[@]} == "$n" ]] && distinct "$n" "${files[@]}"
+	result $? "$n GPUs in the topology, gpu ids differ"
+	modprobe -r kfdsim && [[ ! -e /sys/bus/pci/drivers/amdgpu ]]
+	result $? "$n GPUs unload"
+}
+
+# other ids with another machine=
+machines() {
+	local a b
+	modprobe kfdsim gpus=1 vram_mb=64
+	a=$(cat /sys/bus/pci/drivers/amdgpu/0001:*/unique_id)
+	modprobe -r kfdsim
+	modprobe kfdsim gpus=1 vram_mb=64 machine=1
+	b=$(cat /sys/bus/pci/drivers/amdgpu/0001:*/unique_id)
+	modprobe -r kfdsim
+	[[ -n $a && -n $b && $a != "$b" ]]
+	result $? "another machine has other ids"
+}
+
+echo "KTAP version 1"
+echo "1..11"
+many 8
+many 64
+machines
+exit $BAD

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What the simulator does not accept, it says, and leaves nothing.
+set -u
+
+N=0
+BAD=0
+
+result() {
+	N=$((N + 1))
+	if [[ $1 == 0 ]]; then
+		echo "ok $N - $2"
+	else
+		BAD=1
+		echo "not ok $N - $2"
+	fi
+}
+
+# refused SENTENCE PARAMETER...
+refused() {
+	local words=$1 log
+	shift
+	echo "<6>refuses $*" >/dev/kmsg
+	if modprobe kfdsim "$@" 2>/dev/null; then
+		modprobe -r kfdsim
+		return 1
+	fi
+	log=$(dmesg | tac | sed "/refuses $*/q")
+	grep -qF "$words" <<<"$log" || return 1
+	[[ ! -e /sys/class/kfd && ! -e /sys/module/amdgpu && ! -e /dev/dri/renderD128 ]]
+}
+
+echo "KTAP version 1"
+echo "1..6"
+refused "is not within" gpus=0
+result $? "no GPU"
+refused "is not within" gpus=65
+result $? "too many GPUs"
+refused "is not known" model=voodoo
+result $? "unknown model"
+refused "is not one of" personality=5.10
+result $? "unknown personality"
+
+modprobe kfdsim vram_mb=64 && [[ $(cat /sys/module/amdgpu/initstate) == live ]] && lsmod | grep -q '^amdgpu_kfdsim '
+result $? "loads with marker and /sys/module/amdgpu"
+modprobe -r kfdsim && [[ ! -e /sys/class/kfd && ! -e /sys/module/amdgpu ]]
+result $? "unloads"
+exit $BAD
