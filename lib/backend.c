@@ -174,6 +174,10 @@ int gpucr_ckpt_unpause(struct gpucr_ckpt *c)
 	c->paused = false;
 	clock_gettime(CLOCK_MONOTONIC, &c->unpaused_at);
 	err = c->be->ops->unpause(c);
+	if (err && gpucr_task_is_gone(c->pid)) {
+		gpucr_info("pid %d: ended while it was paused", c->pid);
+		return 0;
+	}
 	if (err)
 		gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still until it ends",
 			  c->pid, strerror(-err), why(c->be, err));

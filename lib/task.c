@@ -68,6 +68,24 @@ int gpucr_task_read(pid_t pid, struct gpucr_task *ret)
 	return err;
 }
 
+bool gpucr_task_is_gone(pid_t pid)
+{
+	char path[64], line[128];
+	bool gone = true;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT;
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "State:", 6))
+			gone = strpbrk(line + 6, "ZX") != NULL;
+	}
+	fclose(f);
+	return gone;
+}
+
 static int compare_tasks(const void *a, const void *b)
 {
 	const struct gpucr_task *x = a, *y = b;

@@ -17,6 +17,8 @@ struct gpucr_task {
 
 /* -ESRCH where it is gone. */
 int gpucr_task_read(pid_t pid, struct gpucr_task *ret);
+/* Has it ended, or is it a zombie? */
+bool gpucr_task_is_gone(pid_t pid);
 /* Thread groups whose leader the calling thread traces, by rising pid. */
 int gpucr_task_list_traced(struct gpucr_task **ret, size_t *num);
 

@@ -5,9 +5,10 @@
  * undone in dump_exit(), whatever happened.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -34,6 +35,7 @@ static struct {
 	struct gpucr_backend *backend;
 	struct target *targets;
 	struct target_env env;
+	char writing[GPUCR_IMG_NAME_MAX + 8];
 	char **written;
 	size_t num_written;
 } dump;
@@ -75,6 +77,11 @@ static int claim(void)
 	}
 	dump.claimed = true;
 	return 0;
+}
+
+static void writing(const char *name)
+{
+	snprintf(dump.writing, sizeof(dump.writing), "%s.tmp", name);
 }
 
 static void wrote(const char *name)
@@ -453,12 +460,13 @@ static int dump_render(const struct tree_file *f, int id)
 	char name[GPUCR_IMG_NAME_MAX];
 	int err;
 
+	gpucr_img_render_name(name, id);
+	writing(name);
 	err = describe_render(f, &img);
 	if (!err)
 		err = gpucr_img_render_write(dump.env.dir, &img);
 	if (err)
 		return err;
-	gpucr_img_render_name(name, id);
 	wrote(name);
 	return 0;
 }
@@ -482,6 +490,7 @@ int dump_file(int fd, int id)
 		dump.env.kfd = dump.kfd;
 		dump.env.opts = &dump.opts;
 		dump.env.topo = dump.topo;
+		dump.env.writing = writing;
 		dump.env.wrote = wrote;
 		err = target_write(f->target, &dump.env, id);
 	}
@@ -497,6 +506,9 @@ static void remove_written(void)
 {
 	size_t i;
 
+	/* Still there only where CRIU ended in the middle of it. */
+	if (*dump.writing)
+		unlinkat(dump.env.dir, dump.writing, 0);
 	for (i = 0; i < dump.num_written; i++)
 		unlinkat(dump.env.dir, dump.written[i], 0);
 }
@@ -514,11 +526,12 @@ static void summary(int ret)
 			paused_ms = ms;
 		n += !t->no_gpu;
 	}
-	if (ret || dump.err)
+	if ((ret || dump.err) && *gpucr_log_first_error())
 		gpucr_err("dump failed%s; first error: %s",
 			  dump.stuck ? "" : ", GPU work goes on",
-			  *gpucr_log_first_error() ? gpucr_log_first_error() :
-			  "none here, see CRIU's own");
+			  gpucr_log_first_error());
+	else if (ret || dump.err)
+		gpucr_warn("dump failed outside of this plugin, GPU work goes on");
 	else if (n)
 		gpucr_warn("dumped %u GPU process%s: %llu bytes of GPU memory, %llu stored, paused %llu ms, backend %s",
 			   n, n > 1 ? "es" : "",

@@ -188,6 +188,7 @@ static int dump_gpu(struct target *t, struct target_env *env,
 	}
 	p->gpu_id = d->user_gpu_id;
 	gpucr_img_pages_name(p->file, img->id, d->user_gpu_id);
+	env->writing(p->file);
 	err = content_dump(&cfg, &t->state, p);
 	close(cfg.drm_fd);
 	if (err)
@@ -275,12 +276,13 @@ int target_write(struct target *t, struct target_env *env, uint32_t id)
 	} else {
 		err = write_process(t, env, &img);
 	}
+	gpucr_img_kfd_name(name, id);
+	env->writing(name);
 	if (!err)
 		err = gpucr_img_kfd_write(env->dir, &img);
 	gpucr_img_kfd_clear(&img);
 	if (err)
 		return err;
-	gpucr_img_kfd_name(name, id);
 	env->wrote(name);
 	if (!t->image_id)
 		t->image_id = id;

@@ -28,7 +28,8 @@ struct target_env {
 	dev_t kfd;
 	const struct gpucr_opts *opts;
 	const struct gpucr_topology *topo;
-	/* Files written, so that a failed dump can remove them. */
+	/* Files being written, and written: a failed dump removes them. */
+	void (*writing)(const char *name);
 	void (*wrote)(const char *name);
 	uint64_t raw_bytes, stored_bytes;	/* sums, for the summary */
 };
