@@ -85,8 +85,8 @@ enum gpucr_session_state {
 /**
  * enum gpucr_relay_phase - Which of the two messages of a relay operation this
  *   is.
- * @GPUCR_RELAY_PHASE_ACCEPTED: All checks passed; the KFD call comes with the
- *   next read.
+ * @GPUCR_RELAY_PHASE_ACCEPTED: All checks passed. The KFD call is made in the
+ *   asking thread's own recvmsg, before that returns with this message.
  * @GPUCR_RELAY_PHASE_DONE: The KFD call has returned; error tells how.
  */
 enum gpucr_relay_phase {
