@@ -262,8 +262,9 @@ static vm_fault_t bo_fault(struct vm_fault *vmf)
 	if (pgoff >= obj->size >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
 	page = kfdsim_bo_page(bo, pgoff);
+	/* Not VM_FAULT_OOM, on which the fault is tried again for ever. */
 	if (!page)
-		return VM_FAULT_OOM;
+		return VM_FAULT_SIGBUS;
 	ret = vmf_insert_pfn(vma, addr, page_to_pfn(page));
 	while (ret == VM_FAULT_NOPAGE && (addr += PAGE_SIZE) < end) {
 		page = kfdsim_bo_page(bo, ++pgoff);
