@@ -235,6 +235,33 @@ static bool test_count_overrun(struct gpu *g)
 	return true;
 }
 
+static bool set_strict(bool on)
+{
+	FILE *f = fopen("/sys/module/kfdsim/parameters/strict_count", "w");
+	bool ok = f && fprintf(f, "%d", on) > 0;
+
+	return f && !fclose(f) && ok;
+}
+
+/* In strict mode such a client is caught. */
+static bool test_count_strict(struct gpu *g)
+{
+	struct buf *b = buf_new(g, AMDGPU_GEM_DOMAIN_VRAM, 4 * PAGE);
+	const uint64_t to = b->va + PAGE;
+	const uint32_t dw[] = {
+		SDMA_COPY, PAGE, 0, LO(b->va), HI(b->va), LO(to), HI(to),
+	};
+	bool caught, good;
+
+	CHECK(set_strict(true));
+	caught = bad_packets(g, dw, 7, -EFAULT);
+	good = !gpu_copy(g, to, b->va, PAGE - 1);
+	CHECK(set_strict(false));
+	CHECK(caught && good);
+	buf_free(g, b);
+	return true;
+}
+
 static bool test_other_engines(struct gpu *g)
 {
 	static const uint32_t types[] = { AMDGPU_HW_IP_GFX, AMDGPU_HW_IP_COMPUTE, 77 };
@@ -346,6 +373,7 @@ const struct test sdma_tests[] = {
 	{ "fault", test_fault },
 	{ "userptr-gone", test_userptr_gone },
 	{ "count-overrun", test_count_overrun },
+	{ "count-strict", test_count_strict },
 	{ "other-engines", test_other_engines },
 	{ "bo-list", test_bo_list },
 	{ "fences", test_fences },

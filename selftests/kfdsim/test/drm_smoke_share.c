@@ -148,20 +148,6 @@ static bool test_userptr_other_mm(struct gpu *g)
 	return true;
 }
 
-int copy_for_ever(void)
-{
-	struct buf *a, *b;
-	struct gpu g;
-
-	if (!gpu_open(&g))
-		return 1;
-	a = buf_new(&g, AMDGPU_GEM_DOMAIN_VRAM, 32 * MIB);
-	b = buf_user(&g, 32 * MIB);
-	while (a && b && !gpu_copy(&g, b->va, a->va, 32 * MIB - 1))
-		;
-	return 1;
-}
-
 /* Killed with BOs, mappings and a copy under way: everything must come back. */
 static bool test_kill(struct gpu *g)
 {

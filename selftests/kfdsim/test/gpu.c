@@ -245,3 +245,17 @@ bool all_bytes(const void *p, size_t n, uint8_t value)
 			return false;
 	return true;
 }
+
+int copy_for_ever(void)
+{
+	struct buf *a, *b;
+	struct gpu g;
+
+	if (!gpu_open(&g))
+		return 1;
+	a = buf_new(&g, AMDGPU_GEM_DOMAIN_VRAM, 32 * MIB);
+	b = buf_user(&g, 32 * MIB);
+	while (a && b && !gpu_copy(&g, b->va, a->va, 32 * MIB - 1))
+		;
+	return 1;
+}

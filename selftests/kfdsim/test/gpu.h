@@ -72,7 +72,7 @@ struct test {
 	bool (*run)(struct gpu *g);
 };
 
-/* What the program does that test_kill() kills. */
+/* A program that is there to be killed. */
 int copy_for_ever(void);
 
 extern const struct test share_tests[], sdma_tests[];
