@@ -189,27 +189,18 @@ static int mmio_mmap(struct vm_area_struct *vma)
 }
 
 /*
- * Up to 6.12 KFD maps for whoever calls, not for the owner of the file; later
- * it refuses others.
+ * mmap() of /dev/kfd; under mmap_lock, so the process lock is out of reach.
+ * Up to 6.12 the real one gives a caller that is not the file's owner its own
+ * doorbells, which nobody can want; here that is refused, as from 7.2 on.
  */
-static struct kfdsim_process *mmap_process(struct file *filp)
-{
-	struct kfdsim_process *p = filp->private_data;
-
-	if (p->mm == current->mm)
-		return p;
-	return NULL;
-}
-
-/* mmap() of /dev/kfd; under mmap_lock, so the process lock is out of reach. */
 int kfdsim_kfd_mmap(struct file *filp, struct vm_area_struct *vma)
 {
-	struct kfdsim_process *p = mmap_process(filp);
+	struct kfdsim_process *p = filp->private_data;
 	u64 off = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	struct kfdsim_pdd *pdd;
 
-	if (!p)
-		return kfdsim_personality >= KFDSIM_7_2 ? -EBADF : -EINVAL;
+	if (p->mm != current->mm)
+		return -EBADF;
 	pdd = pdd_of_offset(p, off);
 	switch (off & KFDSIM_MMAP_TYPE_MASK) {
 	case KFDSIM_MMAP_TYPE_DOORBELL:

@@ -21,6 +21,7 @@
 #define BATCH_MS	4	/* address space borrowed for */
 #define LINGER		20	/* looks at an idle doorbell before the zap */
 #define LINGER_US	100
+#define POLL_US		200
 
 enum batch_end {
 	BATCH_MORE,	/* there is more to do, or nobody knows */
@@ -257,7 +258,7 @@ static int runner_main(void *data)
 		else if (end == BATCH_IDLE)
 			runner_idle(q);
 		else if (end == BATCH_POLL)
-			usleep_range(LINGER_US, 2 * LINGER_US);
+			usleep_range(POLL_US, 2 * POLL_US);
 		else
 			cond_resched();
 	}
