@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/dma-fence-chain.h>
 #include <linux/jiffies.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -439,6 +440,23 @@ static int fence_result(struct kfdsim_fpriv *fp,
 	return ret;
 }
 
+/*
+ * The fault point "fence-never": wait until the timeout, an absolute time, for
+ * what does not come.
+ * Return: 0, the wait goes on as usual; 1, timed out; -ERESTARTSYS.
+ */
+static int fence_never(u64 timeout_ns)
+{
+	if (!kfdsim_fault("fence-never"))
+		return 0;
+	while (timeout_ns > LLONG_MAX || ktime_get_ns() < timeout_ns) {
+		schedule_timeout_interruptible(HZ / 50);
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+	}
+	return 1;
+}
+
 KFDSIM_IOCTL(kfdsim_wait_cs_ioctl)
 {
 	union drm_amdgpu_wait_cs *args = data;
@@ -451,12 +469,14 @@ KFDSIM_IOCTL(kfdsim_wait_cs_ioctl)
 	};
 	int ret;
 
-	ret = kfdsim_fault("cs-wait");
+	ret = fence_result(file->driver_priv, &f);
 	if (!ret)
-		ret = fence_result(file->driver_priv, &f);
-	if (!ret)
-		memset(args, 0, sizeof(*args));
-	return ret;
+		ret = fence_never(args->in.timeout);
+	if (ret < 0)
+		return ret;
+	memset(args, 0, sizeof(*args));
+	args->out.status = ret;		/* 1: still busy */
+	return 0;
 }
 
 KFDSIM_IOCTL(kfdsim_wait_fences_ioctl)
@@ -479,8 +499,11 @@ KFDSIM_IOCTL(kfdsim_wait_fences_ioctl)
 		if (!args->in.wait_all)
 			break;
 	}
+	ret = n ? fence_never(args->in.timeout_ns) : 0;
+	if (ret < 0)
+		return ret;
 	memset(args, 0, sizeof(*args));
-	args->out.status = 1;
+	args->out.status = !ret;	/* 1: signalled */
 	return 0;
 }
 

@@ -332,6 +332,44 @@ static bool test_fences(struct gpu *g)
 	return true;
 }
 
+static bool arm_fault(const char *line)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfdsim/fault", "w");
+	bool ok = f && fprintf(f, "%s\n", line) > 0;
+
+	return f && !fclose(f) && ok;
+}
+
+/* What a client with a bound on its waits must survive. */
+static bool test_faults(struct gpu *g)
+{
+	struct amdgpu_cs_ib_info ib = { .ib_mc_address = g->ib->va, .size = 8 };
+	struct amdgpu_cs_request req = {
+		.ip_type = AMDGPU_HW_IP_DMA, .number_of_ibs = 1, .ibs = &ib,
+	};
+	struct amdgpu_cs_fence f = { .context = g->ctx, .ip_type = AMDGPU_HW_IP_DMA };
+	struct timespec before, after;
+	uint32_t done = 7;
+	double waited;
+	int r;
+
+	memset(g->ib->cpu, 0, 32);
+	CHECK(!amdgpu_cs_submit(g->ctx, 0, &req, 1));
+	f.fence = req.seq_no;
+	CHECK(arm_fault("point=fence-never errno=110"));
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	r = amdgpu_cs_query_fence_status(&f, 300000000, 0, &done);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CHECK(arm_fault("clear"));
+	waited = after.tv_sec - before.tv_sec + (after.tv_nsec - before.tv_nsec) / 1e9;
+	CHECK(!r && !done && waited >= 0.3);
+	CHECK(!amdgpu_cs_query_fence_status(&f, 0, 0, &done) && done);
+	CHECK(arm_fault("point=cs-submit errno=12"));
+	CHECK(amdgpu_cs_submit(g->ctx, 0, &req, 1) == -ENOMEM);
+	CHECK(arm_fault("clear"));
+	return true;
+}
+
 /* A hole in a mapping faults, its rest goes on where it was. */
 static bool test_va_clear(struct gpu *g)
 {
@@ -377,6 +415,7 @@ const struct test sdma_tests[] = {
 	{ "other-engines", test_other_engines },
 	{ "bo-list", test_bo_list },
 	{ "fences", test_fences },
+	{ "faults", test_faults },
 	{ "va-clear", test_va_clear },
 	{ NULL, NULL },
 };
