@@ -54,7 +54,7 @@ seconds_since() {
 machine() {
 	local sim
 	heading "The machine"
-	say "kernel $(uname -r), $(criu --version | sed -n 's/^Version: /CRIU /p') (Debian's), no GPU"
+	say "kernel $(uname -r), $(criu --version | sed -n 's/^Version: /CRIU /p') (Debian's own), no GPU hardware"
 	sim=$(lsmod | awk '$1 ~ /^(gpucr|kfdsim)$/ { print $1 }' | sort | paste -sd ' ')
 	[[ $sim == "gpucr kfdsim" ]] || die "modules loaded: $sim"
 	say "loaded: gpucr.ko, and kfdsim.ko, which plays one GPU"
@@ -65,8 +65,8 @@ start() {
 	heading "A process that keeps the GPU busy"
 	rm -rf "$IMG"
 	mkdir -p "$IMG"
-	say "\$ vecloop --heap vram,gtt,userptr --bos 2 --size 4M --queues 2"
-	must "vecloop does not start" app_start --heap vram,gtt,userptr --bos 2 --size 4M --queues 2
+	say "\$ vecloop --heap vram,gtt,userptr --bos 1 --size 4M --queues 2"
+	must "vecloop does not start" app_start --heap vram,gtt,userptr --bos 1 --size 4M --queues 2
 	must "vecloop does not go on" app_goes_on 3
 	say "process $(app_pid); each step rotates every buffer by GPU copies and checks every byte:"
 	grep '^step' "$LOG" | tail -n 2 | indent
@@ -137,7 +137,7 @@ first)
 	restore
 	;;
 second)
-	HEADING=9
+	HEADING=8
 	heading "Another guest, which has only the image directory"
 	cp -a "$LAB_IN" "$IMG"
 	say "$(find "$IMG" -type f | wc -l) files, $(du -sh "$IMG" | cut -f1); no process of that name: $(pgrep -c vecloop)"
