@@ -136,7 +136,7 @@ static int gpucr_check_target(struct pid *tgid, struct file *kfd,
 		NL_SET_ERR_MSG(ack, "the task has died");
 		return -ESRCH;
 	}
-	err = gpucr_task_lock_exec(task);
+	err = gpucr_task_lock_exec(task, ack);
 	if (err)
 		goto out_task;
 	err = gpucr_task_check_mine(tgid, ack);

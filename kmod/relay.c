@@ -342,6 +342,8 @@ static int gpucr_relay_pause(struct gpucr_relay *r, struct file *kfd,
 	}
 	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_PROCESS_INFO, &args);
 	if (err) {
+		/* KFD may have stopped them before it failed to say so. */
+		gpucr_relay_undo_pause(r, kfd);
 		if (err == -ENODEV)
 			NL_SET_ERR_MSG(ack, "the target uses no GPU");
 		else

@@ -159,11 +159,12 @@ int gpucr_task_check_mine(struct pid *tgid, struct netlink_ext_ack *ack)
 /**
  * gpucr_task_lock_exec() - keep a task from becoming another program
  * @task: the task, referenced by the caller
+ * @ack: told why not
  *
  * Return: 0, -EAGAIN where an exec did not end in time, -EINTR on a fatal
  * signal. Undone by gpucr_task_unlock_exec().
  */
-int gpucr_task_lock_exec(struct task_struct *task)
+int gpucr_task_lock_exec(struct task_struct *task, struct netlink_ext_ack *ack)
 {
 	int i;
 
@@ -174,6 +175,7 @@ int gpucr_task_lock_exec(struct task_struct *task)
 			return -EINTR;
 		msleep(GPUCR_EXEC_STEP_MS);
 	}
+	NL_SET_ERR_MSG(ack, "the task is busy with an exec; ask again");
 	return -EAGAIN;
 }
 

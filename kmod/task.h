@@ -17,7 +17,7 @@ bool gpucr_task_gone(struct pid *tgid);
 bool gpucr_task_is_caller(struct pid *tgid);
 bool gpucr_task_traced(struct pid *tgid);
 int gpucr_task_check_mine(struct pid *tgid, struct netlink_ext_ack *ack);
-int gpucr_task_lock_exec(struct task_struct *task);
+int gpucr_task_lock_exec(struct task_struct *task, struct netlink_ext_ack *ack);
 void gpucr_task_unlock_exec(struct task_struct *task);
 bool gpucr_task_holds(struct task_struct *task, struct file *file);
 

@@ -240,7 +240,7 @@ struct gpucr_snapshot *gpucr_vma_snapshot(struct pid *tgid, struct file *only,
 		NL_SET_ERR_MSG(ack, "the task has died");
 		return ERR_PTR(-ESRCH);
 	}
-	err = gpucr_task_lock_exec(task);
+	err = gpucr_task_lock_exec(task, ack);
 	if (err)
 		goto err_task;
 	err = only ? 0 : gpucr_task_check_mine(tgid, ack);
