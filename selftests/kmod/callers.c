@@ -25,7 +25,7 @@ static struct raw_ans *ans;
 /* socketcall(SYS_SENDTO) by int 0x80, with everything below 4 GiB. */
 static long send32(int fd, struct raw_req *q)
 {
-	struct nlmsghdr *h = (struct nlmsghdr *)q->data;
+	struct nlmsghdr *h = (struct nlmsghdr *)q;
 	uint32_t *args;
 	long ret;
 	char *low;
@@ -102,7 +102,7 @@ static bool ring_open(struct ring *r)
 /* Returns what send() returned. */
 static int ring_send(struct ring *r, struct raw_req *q, uint8_t flags)
 {
-	struct nlmsghdr *h = (struct nlmsghdr *)q->data;
+	struct nlmsghdr *h = (struct nlmsghdr *)q;
 	volatile uint32_t *tail = (void *)(r->sq + r->p.sq_off.tail);
 	volatile uint32_t *head = (void *)(r->cq + r->p.cq_off.head);
 	uint32_t *array = (void *)(r->sq + r->p.sq_off.array);

@@ -30,7 +30,7 @@ int raw_socket(void)
 
 void raw_begin(struct raw *r, struct raw_req *q, uint8_t cmd, bool dump)
 {
-	struct nlmsghdr *h = (struct nlmsghdr *)q->data;
+	struct nlmsghdr *h = (struct nlmsghdr *)q;
 	struct genlmsghdr *g = NLMSG_DATA(h);
 
 	memset(q, 0, sizeof(*q));
@@ -44,7 +44,7 @@ void raw_begin(struct raw *r, struct raw_req *q, uint8_t cmd, bool dump)
 
 void raw_put(struct raw_req *q, uint16_t type, const void *data, size_t len)
 {
-	struct nlmsghdr *h = (struct nlmsghdr *)q->data;
+	struct nlmsghdr *h = (struct nlmsghdr *)q;
 	struct nlattr *a = (void *)(q->data + NLMSG_ALIGN(h->nlmsg_len));
 
 	a->nla_type = type;
@@ -65,7 +65,7 @@ void raw_put_u64(struct raw_req *q, uint16_t type, uint64_t v)
 
 void raw_send(struct raw *r, struct raw_req *q)
 {
-	struct nlmsghdr *h = (struct nlmsghdr *)q->data;
+	struct nlmsghdr *h = (struct nlmsghdr *)q;
 
 	if (send(r->fd, h, h->nlmsg_len, 0) < 0)
 		die("send");

@@ -24,9 +24,9 @@ struct raw {
 	size_t buf;		/* of recv(); RAW_BUF where 0 */
 };
 
-/* A request in the making. */
+/* A request in the making, a struct nlmsghdr first. */
 struct raw_req {
-	char data[1024];
+	_Alignas(8) char data[1024];
 };
 
 /* One message of an answer. */
