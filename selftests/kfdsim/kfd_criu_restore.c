@@ -332,7 +332,8 @@ int kfdsim_criu_restore(struct kfdsim_process *p, struct kfd_ioctl_criu_args *ar
 	    !args->priv_data_size || !args->num_devices)
 		return -EINVAL;
 	mutex_lock(&p->lock);
-	ret = kfdsim_evict(p);
+	/* a tracer may come after its target's end */
+	ret = READ_ONCE(p->dead) ? -ESRCH : kfdsim_evict(p);
 	if (!ret)
 		ret = restore_all(p, args);
 	mutex_unlock(&p->lock);

@@ -52,10 +52,11 @@ static int mem_check(const struct kfdsim_mem *mem)
 		return mem->size == KFDSIM_DOORBELL_BYTES ? 0 : -EINVAL;
 	if (kind == KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
 		return mem->size == PAGE_SIZE ? 0 : -EINVAL;
-	if (kind == KFD_IOC_ALLOC_MEM_FLAGS_USERPTR &&
-	    !access_ok((void __user *)mem->user_addr, mem->size))
-		return -EFAULT;
-	return 0;
+	if (kind != KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
+		return 0;
+	if (!mem->user_addr || !PAGE_ALIGNED(mem->user_addr))
+		return -EINVAL;
+	return access_ok((void __user *)mem->user_addr, mem->size) ? 0 : -EFAULT;
 }
 
 static int mem_populate(struct kfdsim_mem *mem)

@@ -43,8 +43,8 @@ static void process_release_work(struct work_struct *work)
 	kfdsim_events_exit(p);
 	for (i = 0; i < p->n_pdds; i++)
 		kfdsim_mem_free_all(p->pdds[i]);
-	mutex_unlock(&p->lock);
 	kfdsim_procfs_remove(p);
+	mutex_unlock(&p->lock);
 
 	spin_lock(&processes_lock);
 	list_del(&p->node);
@@ -91,9 +91,9 @@ static void process_dequeue_work(struct work_struct *work)
 
 	mutex_lock(&p->lock);
 	kfdsim_queues_destroy(p);
+	kfdsim_procfs_remove(p);
 	mutex_unlock(&p->lock);
 	cancel_delayed_work_sync(&p->userptr_work);
-	kfdsim_procfs_remove(p);
 	kfdsim_process_put(p);
 }
 

@@ -119,7 +119,7 @@ void kfdsim_procfs_add(struct kfdsim_process *p)
 		add_pdd(p, p->pdds[i]);
 }
 
-/** kfdsim_procfs_remove() - hide it; a second call does nothing */
+/** kfdsim_procfs_remove() - hide it, once or again; process lock held */
 void kfdsim_procfs_remove(struct kfdsim_process *p)
 {
 	unsigned int i;

@@ -5,7 +5,7 @@
  * with its trap: a RESUME that no RESTORE went before leaves it at one, and
  * the next invalidation stops nothing.
  */
-#include <linux/slab.h>
+#include <linux/sched/mm.h>
 #include "kfdsim_kfd.h"
 
 #define RESTORE_DELAY_MS	1
@@ -64,11 +64,14 @@ static const struct mmu_interval_notifier_ops userptr_ops = {
 /** kfdsim_userptr_register() - follow the user memory of a BO; process lock held */
 int kfdsim_userptr_register(struct kfdsim_mem *mem)
 {
-	int ret = mmu_interval_notifier_insert(&mem->notifier,
-					       mem->pdd->process->mm,
-					       mem->user_addr, mem->size,
-					       &userptr_ops);
+	struct mm_struct *mm = mem->pdd->process->mm;
+	int ret;
 
+	if (!mmget_not_zero(mm))
+		return -ESRCH;
+	ret = mmu_interval_notifier_insert(&mem->notifier, mm, mem->user_addr,
+					   mem->size, &userptr_ops);
+	mmput_async(mm);
 	mem->registered = !ret;
 	return ret;
 }

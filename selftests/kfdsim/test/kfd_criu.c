@@ -473,8 +473,8 @@ static bool tracer(void)
 	struct __user_cap_data_struct caps[2] = { 0 };
 	struct kfd_ioctl_get_version_args v = { 0 };
 	struct kfd_ioctl_criu_args args = { 0 };
-	int to_parent[2], status;
 	struct gpu g, child;
+	int to_parent[2];
 	pid_t pid;
 
 	CHECK(pipe(to_parent), 0);
@@ -496,10 +496,14 @@ static bool tracer(void)
 	CHECK(criu_op(&g, KFD_CRIU_OP_PROCESS_INFO, &args), 0);
 	CHECK(args.pid, pid);
 	CHECK(criu_op(&g, KFD_CRIU_OP_UNPAUSE, &args), 0);
+	/* traced still, but dead: nothing can be made in it */
+	kill(pid, SIGKILL);
+	CHECK(waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT), 0);
+	args.devices = args.bos = args.priv_data = (uintptr_t)img;
+	CHECK(criu_op(&g, KFD_CRIU_OP_RESTORE, &args), -ESRCH);
 	CHECK(syscall(SYS_capset, &head, caps), 0);
 	CHECK(criu_op(&g, KFD_CRIU_OP_PROCESS_INFO, &args), -EACCES);
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	waitpid(pid, NULL, 0);
 	return true;
 }
 
