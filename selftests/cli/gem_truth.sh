@@ -135,6 +135,7 @@ case $? in
 	exit 1
 	;;
 esac
+[[ ${GPUCR_CANARY-} != 1 ]] || sed -i 's/"handle":3,/"handle":333,/' "$W/gem.json"
 plan 9
 check "$DRIVER: bo is what the program has" bo_sets
 check "$DRIVER: vma is what the program has" vma_sets
