@@ -90,8 +90,11 @@ static void test_others(uint64_t id)
 	in_time(!raw_ask(&nl, ans, GPUCR_CMD_INFO_GET, false, 0, 0, 0, 0), t,
 		"info-get");
 	t = now_ms();
-	in_time(!system("modprobe team && modprobe -r team"), t,
-		"loading another family");
+	if (system("modprobe -qn team"))
+		ktap_skip("this kernel has no module team to load meanwhile");
+	else
+		in_time(!system("modprobe team && modprobe -r team"), t,
+			"loading another family");
 	ctrl.fd = raw_socket();
 	ctrl.family = GENL_ID_CTRL;
 	t = now_ms();
