@@ -345,7 +345,7 @@ static int check_params(void)
 {
 	if (!gpus || gpus > KFDSIM_MAX_GPUS) {
 		pr_notice("kfdsim: gpus=%u is not within 1 and %u\n", gpus,
-		       KFDSIM_MAX_GPUS);
+			  KFDSIM_MAX_GPUS);
 		return -EINVAL;
 	}
 	the_model = kfdsim_model_find(model);

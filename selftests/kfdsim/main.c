@@ -24,7 +24,7 @@ static int __init choose_personality(void)
 
 	if (i < 0) {
 		pr_notice("kfdsim: personality=%s is not one of 6.1, 6.12, 7.2, 7.3\n",
-		       personality);
+			  personality);
 		return -EINVAL;
 	}
 	kfdsim_personality = i;
