@@ -69,8 +69,11 @@ void gpucr_backend_close(struct gpucr_backend *b)
 {
 	if (!b)
 		return;
-	if (gpucr_owner_is_self(&b->owner))
+	if (gpucr_owner_is_self(&b->owner)) {
 		b->ops->close(b);
+		if (b->limit_raised)
+			gpucr_kfd_room_restore(&b->old_limit);
+	}
 	gpucr_owner_fini(&b->owner);
 	free(b);
 }
@@ -80,7 +83,7 @@ const char *gpucr_backend_name(const struct gpucr_backend *b)
 	return b->ops->name;
 }
 
-static const char *why(struct gpucr_backend *b, int err)
+const char *gpucr_backend_why(struct gpucr_backend *b, int err)
 {
 	const char *text = b->ops->why(b, err);
 
@@ -105,7 +108,7 @@ int gpucr_ckpt_open(struct gpucr_backend *b, pid_t pid, int kfd_fd,
 	err = b->ops->ckpt_open(c);
 	if (err) {
 		gpucr_dbg("pid %d: no checkpoint session: %s: %s", pid,
-			  strerror(-err), why(b, err));
+			  strerror(-err), gpucr_backend_why(b, err));
 		free(c);
 		return err;
 	}
@@ -127,7 +130,7 @@ int gpucr_ckpt_pause(struct gpucr_ckpt *c, struct gpucr_kfd_counts *ret,
 	if (err) {
 		if (err != -ENODEV)
 			gpucr_err("pid %d: its queues cannot be stopped: %s (%s) (pause-failed)",
-				  c->pid, strerror(-err), why(c->be, err));
+				  c->pid, strerror(-err), gpucr_backend_why(c->be, err));
 		return err;
 	}
 	c->paused = true;
@@ -138,24 +141,36 @@ int gpucr_ckpt_pause(struct gpucr_ckpt *c, struct gpucr_kfd_counts *ret,
 	return 0;
 }
 
+/* The limit stays up while dma-bufs are open: numbers below it may be taken. */
+static int make_room(struct gpucr_backend *b, uint32_t num_bos)
+{
+	struct rlimit old;
+	int err = gpucr_kfd_room(num_bos, &old);
+
+	if (!err && !b->limit_raised) {
+		b->old_limit = old;
+		b->limit_raised = true;
+	}
+	return err;
+}
+
 int gpucr_ckpt_read(struct gpucr_ckpt *c, struct gpucr_kfd_state *s)
 {
-	uint64_t old_limit;
 	int err;
 
 	if (!gpucr_owner_is_self(&c->be->owner))
 		return -EPERM;
 	if (!c->paused)
 		return -EINVAL;
-	err = gpucr_kfd_room(s->n.num_bos, &old_limit);
+	err = make_room(c->be, s->n.num_bos);
 	if (err)
 		return err;
 	err = c->be->ops->read(c, s);
-	gpucr_kfd_room_restore(old_limit);
 	if (err) {
 		gpucr_err("pid %d: CHECKPOINT of %u devices, %u BOs, %u objects: %s (%s) (checkpoint-failed)",
 			  c->pid, s->n.num_devices, s->n.num_bos,
-			  s->n.num_objects, strerror(-err), why(c->be, err));
+			  s->n.num_objects, strerror(-err),
+			  gpucr_backend_why(c->be, err));
 		return err;
 	}
 	gpucr_kfd_state_set_cloexec(s);
@@ -180,7 +195,7 @@ int gpucr_ckpt_unpause(struct gpucr_ckpt *c)
 	}
 	if (err)
 		gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still until it ends",
-			  c->pid, strerror(-err), why(c->be, err));
+			  c->pid, strerror(-err), gpucr_backend_why(c->be, err));
 	else
 		gpucr_info("pid %d: unpaused after %llu ms", c->pid,
 			   (unsigned long long)gpucr_ckpt_paused_ms(c));
@@ -245,7 +260,7 @@ int gpucr_restore_open(struct gpucr_backend *b, unsigned int max,
 	err = b->ops->restore_open(r);
 	if (err) {
 		gpucr_err("no restore session: %s (%s) (session-failed)",
-			  strerror(-err), why(b, err));
+			  strerror(-err), gpucr_backend_why(b, err));
 		goto err_ledger;
 	}
 	*ret = r;
@@ -288,20 +303,20 @@ int gpucr_restore_run(struct gpucr_restore *r, int kfd_fd,
 		      struct gpucr_kfd_state *s)
 {
 	struct gpucr_ledger_entry *e = ledger_claim(r);
-	uint64_t old_limit;
+	struct rlimit old;
 	int err;
 
 	if (!e)
 		return -EALREADY;
-	err = gpucr_kfd_room(s->n.num_bos, &old_limit);
+	err = gpucr_kfd_room(s->n.num_bos, &old);
 	if (!err) {
 		err = r->be->ops->run(r, kfd_fd, s);
-		gpucr_kfd_room_restore(old_limit);
+		gpucr_kfd_room_restore(&old);
 		if (err)
 			gpucr_err("RESTORE of %u devices, %u BOs, %u objects: %s (%s) (restore-failed)",
 				  s->n.num_devices, s->n.num_bos,
 				  s->n.num_objects, strerror(-err),
-				  why(r->be, err));
+				  gpucr_backend_why(r->be, err));
 	}
 	if (err || !s->n.num_devices) {
 		atomic_store(&e->state, GPUCR_LEDGER_FAILED);
@@ -349,7 +364,7 @@ int gpucr_restore_resume(struct gpucr_restore *r, pid_t pid)
 	err = r->be->ops->resume(r, pid);
 	if (err)
 		gpucr_err("pid %d: RESUME: %s (%s) (resume-failed)", pid,
-			  strerror(-err), why(r->be, err));
+			  strerror(-err), gpucr_backend_why(r->be, err));
 	else
 		gpucr_info("pid %d: resumed", pid);
 	return err;

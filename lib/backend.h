@@ -34,6 +34,8 @@ int gpucr_backend_open(enum gpucr_backend_choice choice, dev_t kfd,
 		       struct gpucr_backend **ret);
 void gpucr_backend_close(struct gpucr_backend *b);
 const char *gpucr_backend_name(const struct gpucr_backend *b);
+/* More about a failure that was just returned; never NULL. */
+const char *gpucr_backend_why(struct gpucr_backend *b, int err);
 
 /* One KFD process being read. */
 struct gpucr_ckpt;

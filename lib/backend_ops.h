@@ -15,6 +15,8 @@ struct gpucr_backend {
 	const struct gpucr_backend_ops *ops;
 	struct gpucr_owner owner;
 	dev_t kfd;
+	struct rlimit old_limit;	/* of descriptors */
+	bool limit_raised;
 	struct gpucr_nl *nl;	/* netlink: the owner's socket */
 };
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -72,14 +71,21 @@ void gpucr_kfd_state_clear(struct gpucr_kfd_state *s)
 	memset(s, 0, sizeof(*s));
 }
 
-int gpucr_kfd_room(uint32_t num_bos, uint64_t *old_limit)
+int gpucr_kfd_room(uint32_t num_bos, struct rlimit *old)
 {
-	struct rlimit lim;
 	rlim_t want = (rlim_t)num_bos + KFD_FD_RESERVE;
+	struct rlimit lim;
+	int fd;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim))
 		return -errno;
-	*old_limit = lim.rlim_cur;
+	/* The lowest free number: all below it are taken. */
+	fd = open("/", O_PATH | O_CLOEXEC);
+	if (fd >= 0) {
+		want += fd;
+		close(fd);
+	}
+	*old = lim;
 	if (lim.rlim_cur >= want)
 		return 0;
 	lim.rlim_cur = want;
@@ -93,14 +99,9 @@ int gpucr_kfd_room(uint32_t num_bos, uint64_t *old_limit)
 	return -EMFILE;
 }
 
-void gpucr_kfd_room_restore(uint64_t old_limit)
+void gpucr_kfd_room_restore(const struct rlimit *old)
 {
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == old_limit)
-		return;
-	lim.rlim_cur = old_limit;
-	setrlimit(RLIMIT_NOFILE, &lim);
+	setrlimit(RLIMIT_NOFILE, old);
 }
 
 int gpucr_kfd_dev(dev_t *ret)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <linux/kfd_ioctl.h>
@@ -41,11 +42,11 @@ void gpucr_kfd_state_close_bos(struct gpucr_kfd_state *s);
 /* KFD's descriptors come without it. */
 void gpucr_kfd_state_set_cloexec(struct gpucr_kfd_state *s);
 /*
- * Room in the descriptor table for one dma-buf per BO: raises the soft limit,
- * and gives back the old one for gpucr_kfd_room_restore().
+ * Room in the descriptor table for one dma-buf per BO: raises the limit, and
+ * gives back the old one for gpucr_kfd_room_restore().
  */
-int gpucr_kfd_room(uint32_t num_bos, uint64_t *old_limit);
-void gpucr_kfd_room_restore(uint64_t old_limit);
+int gpucr_kfd_room(uint32_t num_bos, struct rlimit *old);
+void gpucr_kfd_room_restore(const struct rlimit *old);
 
 /* Does the BO have content that must be copied? */
 static inline bool gpucr_kfd_bo_has_content(uint32_t alloc_flags)

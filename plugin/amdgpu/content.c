@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "copy.h"
 #include "log.h"
@@ -34,6 +35,22 @@ static int list_bos(const struct content_config *cfg,
 		*bytes += b->size;
 	}
 	return 0;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void tell_rate(const struct content_config *cfg, const char *what,
+		      size_t num, uint64_t bytes, uint64_t since_ms)
+{
+	gpucr_info("GPU 0x%04x: %s %zu BOs, %llu bytes in %llu ms",
+		   cfg->gpu_id, what, num, (unsigned long long)bytes,
+		   (unsigned long long)(now_ms() - since_ms));
 }
 
 static int open_copy(const struct content_config *cfg, struct gpucr_copy **ret)
@@ -84,14 +101,16 @@ static int dump_bos(const struct content_config *cfg,
 int content_dump(const struct content_config *cfg,
 		 const struct gpucr_kfd_state *s, struct gpucr_img_pages *ret)
 {
+	uint64_t bytes, start = now_ms();
 	struct gpucr_copy_bo *bos;
-	uint64_t bytes;
 	size_t num;
 	int err;
 
 	err = list_bos(cfg, s, &bos, &num, &bytes);
 	if (!err && bytes)
 		err = dump_bos(cfg, bos, num, bytes, ret);
+	if (!err)
+		tell_rate(cfg, "read", num, bytes, start);
 	free(bos);
 	return err;
 }
@@ -103,7 +122,7 @@ int content_restore(const struct content_config *cfg,
 	struct gpucr_pages_reader r;
 	struct gpucr_copy_bo *bos;
 	struct gpucr_copy *c;
-	uint64_t bytes;
+	uint64_t bytes, start = now_ms();
 	size_t num;
 	int err;
 
@@ -118,6 +137,8 @@ int content_restore(const struct content_config *cfg,
 		goto out_pages;
 	err = gpucr_copy_to_gpu(c, bos, num, from_file, &r);
 	gpucr_copy_close(c);
+	if (!err)
+		tell_rate(cfg, "filled", num, bytes, start);
 out_pages:
 	gpucr_pages_close(&r);
 out_bos:

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -242,9 +243,15 @@ static int pause_as(struct tree_file *f, const struct gpucr_task *holder)
 		gpucr_ckpt_close(c);
 		return err ? err : -ESRCH;
 	}
-	t = was_paused ? find_target(owner->pid) : NULL;
+	t = find_target(owner->pid);
 	if (!t)
 		return add_target(f, owner, c, &n);
+	if (!was_paused) {
+		gpucr_err("pid %d has more than one KFD context (kfd-context); only the first could be restored",
+			  owner->pid);
+		gpucr_ckpt_close(c);
+		return -EOPNOTSUPP;
+	}
 	/* It was one of ours, undone and done again: still paused once. */
 	gpucr_ckpt_forget_pause(c);
 	gpucr_ckpt_close(c);
@@ -260,9 +267,9 @@ static int pause_file(struct tree_file *f)
 	for (i = 0; i < f->num_holders && err == -EINVAL; i++)
 		err = pause_as(f, f->holders[i].task);
 	if (err && !*gpucr_log_first_error())
-		gpucr_err("pid %d, fd %d: its KFD process cannot be checkpointed: %s (session-failed)",
+		gpucr_err("pid %d, fd %d: its KFD process cannot be checkpointed: %s (%s) (session-failed)",
 			  f->holders[0].task->pid, f->holders[0].fd,
-			  strerror(-err));
+			  strerror(-err), gpucr_backend_why(dump.backend, err));
 	return err;
 }
 
@@ -355,8 +362,14 @@ int dump_checkpoint_devices(int pid)
 
 int dump_handle_vma(const struct stat *st)
 {
-	(void)st;
-	return ensure_paused(true);
+	int err = ensure_paused(true);
+
+	if (err || dump.tree.num_files)
+		return err;
+	gpucr_err("a task maps GPU device %u:%u, whose file no task of the tree has open (vma-unsupported); such a mapping cannot be restored",
+		  major(st->st_rdev), minor(st->st_rdev));
+	dump.err = -EOPNOTSUPP;
+	return dump.err;
 }
 
 static int fd_in(const struct tree_file *f, pid_t pid)
@@ -471,6 +484,38 @@ static int dump_render(const struct tree_file *f, int id)
 	return 0;
 }
 
+/* A BO that two processes share would come back as two. */
+static int refuse_shared(struct target *t)
+{
+	struct target *o;
+	int err = 0;
+
+	if (t->no_gpu)
+		return 0;
+	err = target_read(t);
+	for (o = dump.targets; o && !err; o = o->next) {
+		if (o == t || o->no_gpu)
+			continue;
+		err = target_read(o);
+		if (!err)
+			err = target_refuse_shared(t, o);
+	}
+	return err;
+}
+
+static int dump_kfd(struct tree_file *f, int id)
+{
+	int err;
+
+	dump.env.kfd = dump.kfd;
+	dump.env.opts = &dump.opts;
+	dump.env.topo = dump.topo;
+	dump.env.writing = writing;
+	dump.env.wrote = wrote;
+	err = refuse_shared(f->target);
+	return err ? err : target_write(f->target, &dump.env, id);
+}
+
 int dump_file(int fd, int id)
 {
 	struct tree_file *f;
@@ -487,12 +532,7 @@ int dump_file(int fd, int id)
 	} else if (!f->kfd) {
 		err = dump_render(f, id);
 	} else {
-		dump.env.kfd = dump.kfd;
-		dump.env.opts = &dump.opts;
-		dump.env.topo = dump.topo;
-		dump.env.writing = writing;
-		dump.env.wrote = wrote;
-		err = target_write(f->target, &dump.env, id);
+		err = dump_kfd(f, id);
 	}
 	/* The dump is lost: do not let the GPU wait for its end. */
 	if (err) {
@@ -547,9 +587,7 @@ static void free_all(void)
 
 	while ((t = dump.targets)) {
 		dump.targets = t->next;
-		gpucr_ckpt_close(t->ckpt);
-		gpucr_kfd_state_clear(&t->state);
-		free(t);
+		target_free(t);
 	}
 	gpucr_backend_close(dump.backend);
 	tree_close(&dump.tree);

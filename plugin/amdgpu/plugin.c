@@ -23,14 +23,21 @@ static dev_t kfd_dev;
 
 static bool is_ours(const struct stat *st)
 {
+	/* Thousands of mappings in a row are of one render node. */
+	static dev_t last;
+	static bool last_ours;
 	char driver[32];
 
 	if (S_ISCHR(st->st_mode) && st->st_rdev == kfd_dev)
 		return true;
 	if (!gpucr_drm_is_render(st))
 		return false;
-	gpucr_dev_driver(minor(st->st_rdev), driver, sizeof(driver));
-	return !strcmp(driver, "amdgpu");
+	if (st->st_rdev != last) {
+		gpucr_dev_driver(minor(st->st_rdev), driver, sizeof(driver));
+		last_ours = !strcmp(driver, "amdgpu");
+		last = st->st_rdev;
+	}
+	return last_ours;
 }
 
 static int on_checkpoint_devices(int pid)
@@ -94,7 +101,7 @@ static int on_resume_devices_late(int pid)
 static int plugin_init(int stage_now)
 {
 	bool have_kfd;
-	int err = 0;
+	int err;
 
 	stage = stage_now;
 	active = false;
@@ -108,11 +115,12 @@ static int plugin_init(int stage_now)
 	if (stage == STAGE_RESTORE) {
 		err = restore_init(have_kfd, kfd_dev);
 		active = err > 0;
-	} else if (have_kfd) {
-		err = stage == STAGE_DUMP ? dump_init(kfd_dev) : 0;
-		active = !err;
+		return err < 0 ? -1 : 0;
 	}
-	return err < 0 ? -1 : 0;
+	/* Never a reason to fail: the tree may have nothing to do with GPUs. */
+	if (have_kfd)
+		active = stage != STAGE_DUMP || !dump_init(kfd_dev);
+	return 0;
 }
 
 static void plugin_exit(int stage_now, int ret)

@@ -20,6 +20,83 @@
 #include "plugin.h"
 #include "targetmap.h"
 
+static int compare_keys(const void *a, const void *b)
+{
+	const struct target_key *x = a, *y = b;
+
+	if (x->local_gpu_id != y->local_gpu_id)
+		return x->local_gpu_id < y->local_gpu_id ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static uint32_t local_gpu_id(const struct target *t, uint32_t user_gpu_id)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->counts.num_devices; i++) {
+		if (t->state.devices[i].user_gpu_id == user_gpu_id)
+			return t->state.devices[i].actual_gpu_id;
+	}
+	return 0;
+}
+
+static int make_keys(struct target *t)
+{
+	uint32_t i;
+
+	t->keys = calloc((size_t)t->counts.num_bos + 1, sizeof(*t->keys));
+	if (!t->keys)
+		return -ENOMEM;
+	for (i = 0; i < t->counts.num_bos; i++) {
+		const struct kfd_criu_bo_bucket *b = &t->state.bos[i];
+
+		if (!gpucr_kfd_bo_has_content(b->alloc_flags))
+			continue;
+		t->keys[t->num_keys++] = (struct target_key){
+			.local_gpu_id = local_gpu_id(t, b->gpu_id),
+			.offset = b->offset,
+		};
+	}
+	qsort(t->keys, t->num_keys, sizeof(*t->keys), compare_keys);
+	for (i = 1; i < t->num_keys; i++) {
+		if (compare_keys(&t->keys[i - 1], &t->keys[i]))
+			continue;
+		gpucr_err("pid %d has the buffer object at offset 0x%llx of GPU 0x%04x twice (bo-shared); such a one cannot be restored yet",
+			  t->task.pid, (unsigned long long)t->keys[i].offset,
+			  t->keys[i].local_gpu_id);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int target_refuse_shared(const struct target *a, const struct target *b)
+{
+	size_t i = 0, j = 0;
+
+	while (i < a->num_keys && j < b->num_keys) {
+		int c = compare_keys(&a->keys[i], &b->keys[j]);
+
+		if (!c) {
+			gpucr_err("pid %d and pid %d share the buffer object at offset 0x%llx of GPU 0x%04x (bo-shared); shared ones cannot be restored yet",
+				  a->task.pid, b->task.pid,
+				  (unsigned long long)a->keys[i].offset,
+				  a->keys[i].local_gpu_id);
+			return -EOPNOTSUPP;
+		}
+		i += c < 0;
+		j += c > 0;
+	}
+	return 0;
+}
+
+void target_free(struct target *t)
+{
+	gpucr_ckpt_close(t->ckpt);
+	gpucr_kfd_state_clear(&t->state);
+	free(t->keys);
+	free(t);
+}
+
 int target_read(struct target *t)
 {
 	int err;
@@ -34,6 +111,8 @@ int target_read(struct target *t)
 		return err;
 	}
 	err = gpucr_ckpt_read(t->ckpt, &t->state);
+	if (!err)
+		err = make_keys(t);
 	if (err)
 		gpucr_kfd_state_clear(&t->state);
 	t->read = !err;

@@ -17,9 +17,17 @@ struct target {
 	struct gpucr_kfd_counts counts;
 	struct gpucr_kfd_state state;
 	bool read;			/* state is filled */
+	struct target_key *keys;	/* its BOs, sorted, for comparison */
+	size_t num_keys;
 	bool no_gpu;			/* none visible to it: never paused */
 	uint32_t image_id;		/* 0: not yet written */
 	struct target *next;
+};
+
+/* A BO as its device knows it: same key, same object. */
+struct target_key {
+	uint32_t local_gpu_id;
+	uint64_t offset;
 };
 
 /* What a target is written with. */
@@ -36,6 +44,9 @@ struct target_env {
 
 /* CHECKPOINT, once. -errno, logged. */
 int target_read(struct target *t);
+/* -EOPNOTSUPP, logged, where both have one BO. Both are read. */
+int target_refuse_shared(const struct target *a, const struct target *b);
+void target_free(struct target *t);
 /* Everything of the process, as image id. -errno, logged. */
 int target_write(struct target *t, struct target_env *env, uint32_t id);
 /* For a GPU of the target as its device bucket names it. */
