@@ -137,7 +137,8 @@ main() {
 	local suite='' test timeout
 	mkdir -p "$LOGS"
 	LOG_MARK=''
-	check_log boot || echo "FAIL  boot"
+	IFS=$'\t' read -r suite _ <"$LAB_OUT/plan"
+	check_log "$suite/boot" || echo "FAIL  $suite/boot"
 	while IFS=$'\t' read -r suite test timeout <&3; do
 		run_test "$suite" "$test" "$timeout" 3<&-
 		echo "$suite/$test" >>"$LAB_OUT/done"
