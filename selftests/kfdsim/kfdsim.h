@@ -270,6 +270,7 @@ enum kfdsim_personality {
 	KFDSIM_7_2,
 	KFDSIM_7_3,
 };
+
 extern enum kfdsim_personality kfdsim_personality;
 
 #endif
