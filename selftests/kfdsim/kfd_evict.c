@@ -40,7 +40,8 @@ void kfdsim_queue_park(struct kfdsim_queue *q)
 	wait_event(q->park, queue_parked(q));
 }
 
-static void evict_count(struct kfdsim_process *p)
+/** kfdsim_evict_locked() - count one eviction; evict_lock held */
+void kfdsim_evict_locked(struct kfdsim_process *p)
 {
 	unsigned int i;
 
@@ -80,7 +81,9 @@ int kfdsim_evict(struct kfdsim_process *p)
 	struct kfdsim_queue *q;
 	unsigned int i;
 
-	kfdsim_evict_nowait(p);
+	spin_lock(&p->evict_lock);
+	kfdsim_evict_locked(p);
+	spin_unlock(&p->evict_lock);
 	for (i = 0; i < p->n_pdds; i++) {
 		list_for_each_entry(q, &p->pdds[i]->queues, node) {
 			if (wait_event_killable(q->park, queue_parked(q))) {
@@ -90,14 +93,6 @@ int kfdsim_evict(struct kfdsim_process *p)
 		}
 	}
 	return 0;
-}
-
-/** kfdsim_evict_nowait() - the same where sleeping is not allowed */
-void kfdsim_evict_nowait(struct kfdsim_process *p)
-{
-	spin_lock(&p->evict_lock);
-	evict_count(p);
-	spin_unlock(&p->evict_lock);
 }
 
 /** kfdsim_restore() - undo one eviction; any context */

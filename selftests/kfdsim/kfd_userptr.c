@@ -16,8 +16,6 @@
  */
 static bool userptr_evict(struct kfdsim_process *p)
 {
-	unsigned int i;
-
 	if (++p->evicted_bos != 1) {
 		if (!p->userptr_stopped && !p->resume_evict) {
 			atomic64_inc(&kfdsim_stats.corruption);
@@ -27,9 +25,7 @@ static bool userptr_evict(struct kfdsim_process *p)
 		return false;
 	}
 	p->userptr_stopped = true;
-	for (i = 0; i < p->n_pdds; i++)
-		if (!p->pdds[i]->evicted++)
-			p->pdds[i]->evicted_since = ktime_get();
+	kfdsim_evict_locked(p);
 	return true;
 }
 

@@ -324,7 +324,7 @@ static inline bool kfdsim_queue_is_sdma(const struct kfdsim_queue *q)
 
 /* kfd_evict.c */
 int kfdsim_evict(struct kfdsim_process *p);
-void kfdsim_evict_nowait(struct kfdsim_process *p);
+void kfdsim_evict_locked(struct kfdsim_process *p);
 void kfdsim_restore(struct kfdsim_process *p);
 void kfdsim_queue_kick(struct kfdsim_queue *q);
 void kfdsim_queue_park(struct kfdsim_queue *q);
