@@ -11,7 +11,8 @@
 
 #include "plugin.h"
 
-/* CRIU's table of hook chains: one list head of two pointers per hook, and
+/*
+ * CRIU's table of hook chains: one list head of two pointers per hook, and
  * one for the list of plugins.
  */
 #define LIST_HEAD_SIZE	(2 * sizeof(void *))

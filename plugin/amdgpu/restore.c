@@ -50,7 +50,8 @@ static struct {
 	struct vmamap map;
 } task;
 
-/* Their checksums are for the task; that they are there and whole is seen now,
+/*
+ * Their checksums are for the task; that they are there and whole is seen now,
  * before anything exists that would have to be undone.
  */
 static int check_pages(int dir, const struct gpucr_img_kfd *img)
