@@ -77,7 +77,7 @@ whole() {
 }
 
 plan 11
-check "dump" dump || stop
+must "dump" dump
 check "page file truncated" truncated 'amdgpu-pages-gpucr-*.img'
 check "page file one byte short" truncated 'amdgpu-pages-gpucr-*.img' 99
 check "page file missing" missing 'amdgpu-pages-gpucr-*.img'

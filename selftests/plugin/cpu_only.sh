@@ -26,7 +26,7 @@ dump_restore() {
 	app_kill
 	cp "$IMG/dump.log" "$W/dump.$1"
 	cp "$IMG/restore.log" "$W/restore.$1"
-	ls "$IMG" >"$W/list.$1"
+	find "$IMG" -type f -printf "%f\n" | sed "s/-$(app_pid)\./-PID./" | sort >"$W/list.$1"
 	rm -rf "$IMG"
 }
 
@@ -49,7 +49,7 @@ reload() {
 }
 
 plan 4
-check "no device and no module" no_device || stop
+must "no device and no module" no_device
 check "dump and restore with the plugin" dump_restore with
 check "dump and restore without it" without
 check "the plugin said nothing and did nothing" silent

@@ -144,12 +144,12 @@ dump_stopped() {
 round() {
 	export GPUCR_BACKEND=$1
 	rm -rf "$IMG"
-	check "$1: the GPU writes what the steps ask for, the CPU cannot" gpu_does_the_work || stop
-	check "$1: dump, and the process is gone" dump || stop
+	must "$1: the GPU writes what the steps ask for, the CPU cannot" gpu_does_the_work
+	must "$1: dump, and the process is gone" dump
 	check "$1: images are whole and private" images
-	check "$1: restore, and constant BOs are as at the pause" restore || stop
+	must "$1: restore, and constant BOs are as at the pause" restore
 	check "$1: no other way to KFD was used" used_only "$1"
-	check "$1: the counter goes on from where it was, the pattern holds" goes_on
+	must "$1: the counter goes on from where it was, the pattern holds" goes_on
 	check "$1: every queue retires packets" queues_move "$(app_pid)"
 	rm -rf "$IMG"
 	check "$1: a second generation, stopped: every BO is as at the pause" dump_stopped

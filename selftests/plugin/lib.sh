@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # For the tests of dump and restore, which run in a guest with the simulator loaded. Sourced, never run.
 #
-# A test names what it does with `check`; each check is one KTAP result, run in a subshell with `set -e`, so state
+# A test names what it does with `check` or `must`; each is one KTAP result, run in a subshell with `set -e`, so state
 # goes from one to the next through files in $W. Output of a check is shown only when it fails.
 
 SIM=/sys/kernel/debug/kfdsim
@@ -18,6 +18,7 @@ LOG=$W/app.log
 KTAP_N=0
 KTAP_PLAN=0
 KTAP_BAD=0
+CHECK_RC=0
 
 plan() {
 	KTAP_PLAN=$1
@@ -36,17 +37,17 @@ fail() {
 	exit 1
 }
 
-# check NAME COMMAND...
-check() {
-	local name=$1 rc
+# Sets CHECK_RC. Never to be called in a condition: bash ignores `set -e` in all that runs there.
+run_check() {
+	local name=$1
 	shift
 	KTAP_N=$((KTAP_N + 1))
 	(
 		set -euo pipefail
 		"$@"
 	) >"$W/check.out" 2>&1 </dev/null
-	rc=$?
-	case $rc in
+	CHECK_RC=$?
+	case $CHECK_RC in
 	0) echo "ok $KTAP_N $name" ;;
 	4) echo "ok $KTAP_N $name # SKIP $(tail -n 1 "$W/check.out")" ;;
 	*)
@@ -55,10 +56,21 @@ check() {
 		KTAP_BAD=$((KTAP_BAD + 1))
 		;;
 	esac
-	[[ $rc -eq 0 || $rc -eq 4 ]]
 }
 
-# What follows would only repeat a failure.
+# check NAME COMMAND...
+check() {
+	run_check "$@"
+	return 0
+}
+
+# The same, and what follows makes no sense without it.
+must() {
+	run_check "$@"
+	[[ $CHECK_RC -eq 0 || $CHECK_RC -eq 4 ]] || stop
+}
+
+# What is planned and left would only repeat a failure.
 stop() {
 	while [[ $KTAP_N -lt $KTAP_PLAN ]]; do
 		KTAP_N=$((KTAP_N + 1))

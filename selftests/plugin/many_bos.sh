@@ -36,7 +36,7 @@ holds() {
 }
 
 plan 3
-check "dump of $BOS BOs" dump || stop
-check "restore, every one as before" restore || stop
+must "dump of $BOS BOs" dump
+must "restore, every one as before" restore
 check "the application finds all of them right" holds
 finish

@@ -55,8 +55,8 @@ dump)
 	;;
 restore)
 	plan 3
-	check "the second guest has the image directory and nothing else" receive || stop
-	check "restore in the second guest, constant BOs as at the pause" restore || stop
+	must "the second guest has the image directory and nothing else" receive
+	must "restore in the second guest, constant BOs as at the pause" restore
 	check "counter, pattern and queues go on" goes_on
 	;;
 esac

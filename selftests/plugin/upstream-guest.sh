@@ -62,16 +62,16 @@ leaves_nothing() {
 }
 
 round() {
-	check "$APP $1: dump" dump "$1" || stop
+	must "$APP $1: dump" dump "$1"
 	check "$APP $1: one image for KFD, one with the content of BOs" images
-	check "$APP $1: restore, and constant BOs are as before" restore || stop
+	must "$APP $1: restore, and constant BOs are as before" restore
 	check "$APP $1: the counter and every queue go on, the pattern holds" goes_on
 	check "$APP $1: nothing left" leaves_nothing
 }
 
 plan 17
-check "only upstream's plugin is here" upstream_alone || stop
-check "without a plugin CRIU refuses" needs_a_plugin || stop
+must "only upstream's plugin is here" upstream_alone
+must "without a plugin CRIU refuses" needs_a_plugin
 round vram,gtt,userptr
 round vram
 APP=thunkloop

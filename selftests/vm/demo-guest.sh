@@ -37,7 +37,7 @@ die() {
 }
 
 # Runs in a subshell, since the tests' helpers exit when they are not content.
-must() {
+demand() {
 	local what=$1 out
 	shift
 	out=$( ("$@") 2>&1) || {
@@ -66,8 +66,8 @@ start() {
 	rm -rf "$IMG"
 	mkdir -p "$IMG"
 	say "\$ vecloop --heap vram,gtt,userptr --bos 1 --size 4M --queues 2"
-	must "vecloop does not start" app_start --heap vram,gtt,userptr --bos 1 --size 4M --queues 2
-	must "vecloop does not go on" app_goes_on 3
+	demand "vecloop does not start" app_start --heap vram,gtt,userptr --bos 1 --size 4M --queues 2
+	demand "vecloop does not go on" app_goes_on 3
 	say "process $(app_pid); each step rotates every buffer by GPU copies and checks every byte:"
 	grep '^step' "$LOG" | tail -n 2 | indent
 }
@@ -86,10 +86,10 @@ dump() {
 	heading "Dump, backend $GPUCR_BACKEND"
 	say "\$ criu dump -t $pid -D $IMG"
 	t=$(date +%s%N)
-	must "the dump fails" criu_dump
+	demand "the dump fails" criu_dump
 	say "done in $(seconds_since "$t"), at step $(step)"
 	app_gone || die "the process is still there"
-	must "something is left in the GPU" sim_becomes_empty
+	demand "something is left in the GPU" sim_becomes_empty
 	say "the process is gone, the GPU is empty; the images:"
 	(cd "$IMG" && stat -c '%s %n' ./*gpucr*.img pages-*.img | sed 's,\./,,' | sort -rn |
 		numfmt --to=iec-i --suffix=B --field=1 --padding=8) | indent
@@ -103,13 +103,13 @@ restore() {
 	from=$(step)
 	say "\$ criu restore -d -D $IMG"
 	t=$(date +%s%N)
-	must "the restore fails" criu_restore
+	demand "the restore fails" criu_restore
 	say "done in $(seconds_since "$t"); process $(app_pid) is back"
 	progress "$(app_pid)" >"$W/progress.0"
-	must "the process does not go on" app_goes_on 5
+	demand "the process does not go on" app_goes_on 5
 	say "its counter goes on from $from, and every byte is right:"
 	grep '^step' "$LOG" | awk -v from="$from" '$2 > from' | head -n 3 | indent
-	must "a queue stands still" queues_move "$(app_pid)"
+	demand "a queue stands still" queues_move "$(app_pid)"
 	say "packets that its queues have retired since:"
 	join "$W/progress.0" <(progress "$(app_pid)") |
 		awk '{ split($1, q, ":"); print "gpu " q[1] " queue " q[2] ": +" $3 - $2 }' | indent
@@ -117,7 +117,7 @@ restore() {
 
 second_form() {
 	heading "The same without the module"
-	must "gpucr.ko does not unload" rmmod gpucr
+	demand "gpucr.ko does not unload" rmmod gpucr
 	say "\$ rmmod gpucr"
 	rm -f "$IMG"/*.img
 	export GPUCR_BACKEND=ioctl
