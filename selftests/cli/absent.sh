@@ -4,10 +4,10 @@
 # Neither module nor KFD: status 3 and how to load it, where it is needed; the rest works.
 . "$(dirname "$0")/lib.sh"
 
-[[ ! -d /sys/module/gpucr && ! -d /sys/class/kfd ]] || skip_all "gpucr or KFD is loaded"
+[[ ! -d /sys/module/gpucr && ! -d /sys/class/kfd ]] || bail "gpucr or KFD is loaded"
 # The family's name would load the module.
 OLD=$(cat /proc/sys/kernel/modprobe)
-echo /bin/false >/proc/sys/kernel/modprobe || skip_all "not root"
+echo /bin/false >/proc/sys/kernel/modprobe || bail "not root"
 trap 'echo "$OLD" >/proc/sys/kernel/modprobe; cleanup' EXIT
 
 info_is_content() {

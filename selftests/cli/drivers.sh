@@ -34,7 +34,7 @@ inherited() {
 
 need_modules gpucr vgem bochs
 NODE=$(node_of bochs-drm) || skip_all "no bochs display"
-VGEM=$(ls -d /sys/devices/*/vgem/drm/card*) || skip_all "no vgem"
+VGEM=$(ls -d /sys/devices/*/vgem/drm/card*) || bail "no vgem"
 sleep 1000 7<"$NODE" &
 started foreign $!
 disown

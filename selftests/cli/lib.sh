@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 # For the tests of the command line tool. Sourced, never run.
-#
-# A test names what it does with `check`; each check is one KTAP result, run in a subshell with `set -e`, so state
-# goes from one to the next through files in $W. Output of a check is shown only when it fails.
 
 GPUCR=${GPUCR:-gpucr}
 HELPERS=${O:-/src/build/trixie}/selftests/cli
@@ -11,61 +8,14 @@ HELPERS=${O:-/src/build/trixie}/selftests/cli
 PATIENCE=${PATIENCE:-60}
 
 W=$(mktemp -d "${TMPDIR:-/tmp}/gpucr-cli.XXXXXX")
-KTAP_N=0
-KTAP_PLAN=0
-KTAP_BAD=0
-
-plan() {
-	KTAP_PLAN=$1
-	echo "KTAP version 1"
-	echo "1..$1"
-}
-
-skip_all() {
-	echo "KTAP version 1"
-	echo "1..0 # SKIP $*"
-	exit 4
-}
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../ktap.sh"
 
 need_modules() {
 	local m
 	for m in "$@"; do
-		modprobe "$m" || skip_all "$m does not load"
+		modprobe "$m" || bail "$m does not load"
 	done
-}
-
-fail() {
-	echo "$*" >&2
-	exit 1
-}
-
-# check NAME COMMAND...
-check() {
-	local name=$1 rc
-	shift
-	KTAP_N=$((KTAP_N + 1))
-	(
-		set -euo pipefail
-		"$@"
-	) >"$W/check.out" 2>&1 </dev/null
-	rc=$?
-	if [[ $rc -eq 0 ]]; then
-		echo "ok $KTAP_N $name"
-	else
-		echo "not ok $KTAP_N $name"
-		sed 's/^/# /' "$W/check.out" | tail -n 60
-		KTAP_BAD=$((KTAP_BAD + 1))
-	fi
-	return $rc
-}
-
-finish() {
-	[[ $KTAP_N -eq $KTAP_PLAN ]] || {
-		echo "# planned $KTAP_PLAN, ran $KTAP_N"
-		exit 1
-	}
-	[[ $KTAP_BAD -eq 0 ]]
-	exit
 }
 
 # Only what this test has started.
@@ -81,16 +31,6 @@ trap cleanup EXIT
 # started NAME PID: killed at the end
 started() {
 	echo "$2" >"$W/$1.started"
-}
-
-# wait_for SECONDS COMMAND...
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[[ $SECONDS -lt $end ]] || return 1
-		sleep 0.1
-	done
 }
 
 # --- the tool --------------------------------------------------------------------------------------------------

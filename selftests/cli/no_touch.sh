@@ -58,9 +58,9 @@ state_kept() {
 }
 
 need_modules gpucr vgem
-command -v strace >/dev/null || skip_all "no strace"
-gem_start gem vgem || skip_all "gemtruth does not run on vgem"
-app_start --queues 1 >"$W/app.out" 2>&1 || skip_all "vecloop does not run: $(tail -n 1 "$W/app.out")"
+command -v strace >/dev/null || bail "no strace"
+gem_start gem vgem || bail "gemtruth does not run on vgem"
+app_start --queues 1 >"$W/app.out" 2>&1 || bail "vecloop does not run: $(tail -n 1 "$W/app.out")"
 PID=$(pid_of gem)
 plan 8
 check "strace sees a ptrace where there is one" strace_sees

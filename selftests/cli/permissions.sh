@@ -59,7 +59,7 @@ in_userns() {
 }
 
 need_modules gpucr vgem
-gem_start gem vgem || skip_all "gemtruth does not run on vgem"
+gem_start gem vgem || bail "gemtruth does not run on vgem"
 PID=$(pid_of gem)
 plan 5
 check "info is for everybody" info_for_all

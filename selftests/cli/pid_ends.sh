@@ -67,8 +67,8 @@ race() {
 }
 
 need_modules gpucr vgem
-command -v strace >/dev/null || skip_all "no strace"
-gem_start gem vgem || skip_all "gemtruth does not run on vgem"
+command -v strace >/dev/null || bail "no strace"
+gem_start gem vgem || bail "gemtruth does not run on vgem"
 plan 5
 check "no such process" never_there
 check "one that has ended but not been waited for" zombie

@@ -152,7 +152,7 @@ without_module() {
 
 need_modules gpucr kfdsim
 app_start --queues 2 --bos 3 --heap vram,gtt,userptr >"$W/app.out" 2>&1 ||
-	skip_all "vecloop does not run: $(tail -n 1 "$W/app.out")"
+	bail "vecloop does not run: $(tail -n 1 "$W/app.out")"
 PID=$(cat "$W/app.pid")
 plan 13
 check "ps: the process, its VRAM and queues" ps_row

@@ -156,8 +156,8 @@ by_module() {
 
 need_modules kfdsim
 modprobe -r gpucr
-modprobe gpucr recovery_helper= || skip_all "gpucr does not load"
-app_start --queues 1 >"$W/app.out" 2>&1 || skip_all "vecloop does not run: $(tail -n 1 "$W/app.out")"
+modprobe gpucr recovery_helper= || bail "gpucr does not load"
+app_start --queues 1 >"$W/app.out" 2>&1 || bail "vecloop does not run: $(tail -n 1 "$W/app.out")"
 PID=$(cat "$W/app.pid")
 plan 9
 check "no session, unknown id" nothing_there

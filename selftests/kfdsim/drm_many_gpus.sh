@@ -3,18 +3,8 @@
 # Eight and 64 GPUs: each a PCI function, a render node and an id of its own.
 set -u
 
-N=0
-BAD=0
-
-result() {
-	N=$((N + 1))
-	if [[ $1 == 0 ]]; then
-		echo "ok $N - $2"
-	else
-		BAD=1
-		echo "not ok $N - $2"
-	fi
-}
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/../ktap.sh"
 
 # distinct COUNT FILE...: as many different contents as that
 distinct() {
@@ -61,9 +51,8 @@ machines() {
 	result $? "another machine has other ids"
 }
 
-echo "KTAP version 1"
-echo "1..11"
+plan 11
 many 8
 many 64
 machines
-exit $BAD
+finish

@@ -3,18 +3,8 @@
 # What the simulator does not accept, it says, and leaves nothing.
 set -u
 
-N=0
-BAD=0
-
-result() {
-	N=$((N + 1))
-	if [[ $1 == 0 ]]; then
-		echo "ok $N - $2"
-	else
-		BAD=1
-		echo "not ok $N - $2"
-	fi
-}
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "$0")/../ktap.sh"
 
 # refused SENTENCE PARAMETER...
 refused() {
@@ -30,8 +20,7 @@ refused() {
 	[[ ! -e /sys/class/kfd && ! -e /sys/module/amdgpu && ! -e /dev/dri/renderD128 ]]
 }
 
-echo "KTAP version 1"
-echo "1..6"
+plan 6
 refused "is not within" gpus=0
 result $? "no GPU"
 refused "is not within" gpus=65
@@ -45,4 +34,4 @@ modprobe kfdsim vram_mb=64 && [[ $(cat /sys/module/amdgpu/initstate) == live ]] 
 result $? "loads with marker and /sys/module/amdgpu"
 modprobe -r kfdsim && [[ ! -e /sys/class/kfd && ! -e /sys/module/amdgpu ]]
 result $? "unloads"
-exit $BAD
+finish
