@@ -122,6 +122,11 @@ app_start() {
 	"$APP" --log "$LOG" --pidfile "$W/pid" --delay-ms 20 "$@"
 }
 
+# Far from the ids of a young guest's own processes: the application must get its own again in another guest.
+far_pid() {
+	echo 20000 >/proc/sys/kernel/ns_last_pid
+}
+
 app_pid() {
 	cat "$W/pid"
 }

@@ -12,6 +12,7 @@ LOG=$IMG/app.log
 dump() {
 	local vas
 	mkdir -p "$IMG"
+	far_pid
 	app_start --heap vram,gtt,userptr --bos 2 --queues 2 --size 1M
 	app_goes_on 5
 	mapfile -t vas < <(constant_bos)

@@ -65,6 +65,7 @@ start() {
 	heading "A process that keeps the GPU busy"
 	rm -rf "$IMG"
 	mkdir -p "$IMG"
+	far_pid
 	say "\$ vecloop --heap vram,gtt,userptr --bos 1 --size 4M --queues 2"
 	demand "vecloop does not start" app_start --heap vram,gtt,userptr --bos 1 --size 4M --queues 2
 	demand "vecloop does not go on" app_goes_on 3
