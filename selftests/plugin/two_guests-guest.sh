@@ -28,10 +28,24 @@ dump() {
 	cp -a "$IMG" "$LAB_OUT/ckpt"
 }
 
+# The id that the application was started with is in its log.
+expected_gpu() {
+	local here there
+	here=$(grep -hvx 0 /sys/class/kfd/kfd/topology/nodes/*/gpu_id)
+	there=$(sed -n 's/^gpu 0 id \([0-9]*\) .*/\1/p' "$LOG")
+	echo "GPU $there there, $here here"
+	if [[ ${TEST_OTHER_GPU-} == 1 ]]; then
+		[[ $here != "$there" ]]
+	else
+		[[ $here == "$there" ]]
+	fi
+}
+
 receive() {
 	cp -a "$LAB_IN" "$IMG"
 	echo "$TEST_PID" >"$W/pid"
 	[[ $(step) -eq $TEST_STEP ]]
+	expected_gpu
 	sim_empty || fail "this guest is not fresh"
 }
 
