@@ -62,10 +62,12 @@ index_modules() {
 		-name 'modules.dep' -o -name 'modules.devname' -o -name 'modules.softdep' -o \
 		-name 'modules.symbols' -o -name 'modules.weakdep' \) -delete
 	depmod -b "$stage" "$kver"
+	mkdir -p "$stage/modidx"
+	find "$stage/lib/modules/$kver" -maxdepth 1 -type f -exec cp {} "$stage/modidx/" \;
+	cp -r "$stage/lib/modules/$kver/extra" "$stage/modidx/"
+	# Swapped in whole: a guest may be reading it.
 	rm -rf "$out/modidx"
-	mkdir -p "$out/modidx"
-	find "$stage/lib/modules/$kver" -maxdepth 1 -type f -exec cp {} "$out/modidx/" \;
-	cp -r "$stage/lib/modules/$kver/extra" "$out/modidx/"
+	mv "$stage/modidx" "$out/modidx"
 	rm -rf "$stage"
 	echo "lab: $n modules of ours indexed for $kver"
 }

@@ -138,11 +138,15 @@ job() {
 		wait -n || true
 		show_done
 	done
+	# A process group of its own, so that cleanup reaches what runs in it.
+	set -m
 	(
+		set +m
 		cd "$JOB"
 		"$@" >out 2>&1
 		touch finished
 	) &
+	set +m
 }
 
 new_job() {
@@ -249,10 +253,11 @@ judge_canaries() {
 }
 
 cleanup() {
-	local pids
-	mapfile -t pids < <(jobs -p)
-	[[ ${#pids[@]} -eq 0 ]] || kill "${pids[@]}" 2>/dev/null
-	wait
+	local pid
+	for pid in $(jobs -rp); do
+		kill -- "-$pid" 2>/dev/null || true
+	done
+	wait || true
 	rm -rf "$WORK"
 }
 
