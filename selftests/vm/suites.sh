@@ -237,16 +237,19 @@ judge_canaries() {
 		FNR == NR {
 			if ($1 == "fail" && $3 !~ /^(no such program|no KTAP plan)/ && $2 !~ /\/boot$/) {
 				split($2, part, "/")
-				red[$2] = 1
+				if (!($2 in red))
+					red[$2] = $3
 				if (part[2] ~ /^(unload|lockdep|kmemleak)$/)
-					after[part[1]] = 1
+					after[part[1]] = $3
 			}
 			next
 		}
 		{
 			name = $1 "/" $2
-			if ((name in red) || ($1 in after))
-				print "pass", name, "canary went red"
+			if (name in red)
+				print "pass", name, "canary went red: " red[name]
+			else if ($1 in after)
+				print "pass", name, "canary went red: " after[$1]
 			else
 				print "fail", name, "canary stayed green, or did not run"
 		}' "$WORK/results" "$WORK/selected"
