@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend_ops.h"
 #include "log.h"
 #include "task.h"
+
+#define UNPAUSE_TRIES	4
+#define UNPAUSE_WAIT_MS	50
 
 static int open_with(const struct gpucr_backend_ops *ops,
 		     struct gpucr_backend *b)
@@ -177,6 +181,29 @@ int gpucr_ckpt_read(struct gpucr_ckpt *c, struct gpucr_kfd_state *s)
 	return 0;
 }
 
+/*
+ * A target that stands still is the worst outcome, and asking KFD again does
+ * no harm: where the queues run it answers EINVAL.
+ */
+static int ask_unpause(struct gpucr_ckpt *c)
+{
+	const struct timespec wait = { .tv_nsec = UNPAUSE_WAIT_MS * 1000000L };
+	int try, err;
+
+	err = c->be->ops->unpause(c);
+	for (try = 1; err && try < UNPAUSE_TRIES; try++) {
+		if (gpucr_task_is_gone(c->pid))
+			break;
+		gpucr_dbg("pid %d: UNPAUSE: %s; asking again", c->pid,
+			  strerror(-err));
+		nanosleep(&wait, NULL);
+		err = c->be->ops->unpause(c);
+		if (err == -EINVAL)
+			err = 0;
+	}
+	return err;
+}
+
 int gpucr_ckpt_unpause(struct gpucr_ckpt *c)
 {
 	int err;
@@ -185,21 +212,24 @@ int gpucr_ckpt_unpause(struct gpucr_ckpt *c)
 		return -EPERM;
 	if (!c->paused)
 		return 0;
-	/* First, so that nothing can lead to a second UNPAUSE. */
-	c->paused = false;
+	err = ask_unpause(c);
 	clock_gettime(CLOCK_MONOTONIC, &c->unpaused_at);
-	err = c->be->ops->unpause(c);
-	if (err && gpucr_task_is_gone(c->pid)) {
-		gpucr_info("pid %d: ended while it was paused", c->pid);
-		return 0;
+	if (err && !gpucr_task_is_gone(c->pid)) {
+		/* It counts as paused: whoever ends this asks once more. */
+		if (!c->unpause_failed)
+			gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still until it ends",
+				  c->pid, strerror(-err),
+				  gpucr_backend_why(c->be, err));
+		c->unpause_failed = true;
+		return err;
 	}
+	c->paused = false;
 	if (err)
-		gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still until it ends",
-			  c->pid, strerror(-err), gpucr_backend_why(c->be, err));
+		gpucr_info("pid %d: ended while it was paused", c->pid);
 	else
 		gpucr_info("pid %d: unpaused after %llu ms", c->pid,
 			   (unsigned long long)gpucr_ckpt_paused_ms(c));
-	return err;
+	return 0;
 }
 
 bool gpucr_ckpt_is_paused(const struct gpucr_ckpt *c)

@@ -25,6 +25,7 @@ struct gpucr_ckpt {
 	pid_t pid;
 	int kfd_fd;
 	bool paused;
+	bool unpause_failed;	/* said once */
 	struct timespec paused_at, unpaused_at;
 	uint64_t session;	/* netlink */
 	int session_fd;
