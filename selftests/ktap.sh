@@ -94,13 +94,13 @@ stop() {
 	exit 1
 }
 
+# The last command of a test: its status is the test's.
 finish() {
 	[[ $KTAP_N -eq $KTAP_PLAN ]] || {
 		echo "# planned $KTAP_PLAN, ran $KTAP_N"
 		exit 1
 	}
 	[[ $KTAP_BAD -eq 0 ]]
-	exit
 }
 
 # wait_for SECONDS COMMAND...

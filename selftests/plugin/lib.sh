@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 # For the tests of dump and restore, which run in a guest with the simulator loaded. Sourced, never run.
-#
-# A test names what it does with `check` or `must`; each is one KTAP result, run in a subshell with `set -e`, so state
-# goes from one to the next through files in $W. Output of a check is shown only when it fails.
 
 SIM=/sys/kernel/debug/kfdsim
 # Seconds that anything may take; generous, since a failure is rare and a guest without KVM is slow.
@@ -15,78 +12,8 @@ W=$(mktemp -d "${TMPDIR:-/tmp}/dump.XXXXXX")
 IMG=$W/img
 # Where the application logs. A file that it has open must be there at restore, with the same size.
 LOG=$W/app.log
-KTAP_N=0
-KTAP_PLAN=0
-KTAP_BAD=0
-CHECK_RC=0
-
-plan() {
-	KTAP_PLAN=$1
-	echo "KTAP version 1"
-	echo "1..$1"
-}
-
-skip_all() {
-	echo "KTAP version 1"
-	echo "1..0 # SKIP $*"
-	exit 4
-}
-
-fail() {
-	echo "$*" >&2
-	exit 1
-}
-
-# Sets CHECK_RC. Never to be called in a condition: bash ignores `set -e` in all that runs there.
-run_check() {
-	local name=$1
-	shift
-	KTAP_N=$((KTAP_N + 1))
-	(
-		set -euo pipefail
-		"$@"
-	) >"$W/check.out" 2>&1 </dev/null
-	CHECK_RC=$?
-	case $CHECK_RC in
-	0) echo "ok $KTAP_N $name" ;;
-	4) echo "ok $KTAP_N $name # SKIP $(tail -n 1 "$W/check.out")" ;;
-	*)
-		echo "not ok $KTAP_N $name"
-		sed 's/^/# /' "$W/check.out" | tail -n 60
-		KTAP_BAD=$((KTAP_BAD + 1))
-		;;
-	esac
-}
-
-# check NAME COMMAND...
-check() {
-	run_check "$@"
-	return 0
-}
-
-# The same, and what follows makes no sense without it.
-must() {
-	run_check "$@"
-	[[ $CHECK_RC -eq 0 || $CHECK_RC -eq 4 ]] || stop
-}
-
-# What is planned and left would only repeat a failure.
-stop() {
-	while [[ $KTAP_N -lt $KTAP_PLAN ]]; do
-		KTAP_N=$((KTAP_N + 1))
-		echo "not ok $KTAP_N not run, since a check before it failed"
-		KTAP_BAD=$((KTAP_BAD + 1))
-	done
-	exit 1
-}
-
-finish() {
-	[[ $KTAP_N -eq $KTAP_PLAN ]] || {
-		echo "# planned $KTAP_PLAN, ran $KTAP_N"
-		exit 1
-	}
-	[[ $KTAP_BAD -eq 0 ]]
-}
+# shellcheck source=selftests/ktap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../ktap.sh"
 
 cleanup() {
 	local pid
@@ -99,16 +26,6 @@ cleanup() {
 	rm -rf "$W"
 }
 trap cleanup EXIT
-
-# wait_for SECONDS COMMAND...
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[[ $SECONDS -lt $end ]] || return 1
-		sleep 0.1
-	done
-}
 
 # --- the application -------------------------------------------------------------------------------------------
 
