@@ -19,6 +19,8 @@ criu_is_stock() {
 trace_on() {
 	mountpoint -q "$TRACING" || mount -t tracefs tracefs "$TRACING"
 	echo >"$TRACING/trace"
+	# It would make the kernel patch its scheduler at each use; see selftests/apps/perfhold.c.
+	echo 0 >"$TRACING/options/record-cmd"
 	echo "cmd == $KFD_CRIU_OP" >"$TRACING/events/syscalls/sys_enter_ioctl/filter"
 	echo "family == 16 && protocol == 16" >"$TRACING/events/syscalls/sys_enter_socket/filter"
 	echo 1 >"$TRACING/events/syscalls/sys_enter_ioctl/enable"

@@ -77,6 +77,13 @@ install_programs() {
 	return 0
 }
 
+# Before anything else runs: see selftests/apps/perfhold.c.
+hold_perf() {
+	[[ -x /usr/local/bin/perfhold ]] || return 0
+	setsid perfhold </dev/null >/dev/kmsg 2>&1 &
+	disown
+}
+
 # What was asked for by name must load; of the default, what is not built yet is only mentioned.
 load_modules() {
 	local m args list=${LAB_MODULES-}
@@ -116,6 +123,7 @@ session() {
 	O=/src/build/$LAB_GUEST
 	export O
 	install_modules && install_programs
+	hold_perf
 	if load_modules; then
 		run_command
 		rc=$?
