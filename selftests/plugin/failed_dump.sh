@@ -30,23 +30,23 @@ still_runs() {
 }
 
 small_dir() {
-	mkdir -p "$SMALL" "$W/work"
+	mkdir -p "$SMALL" "$W/wd"
 	mount -t tmpfs -o "size=$1" small "$SMALL"
 }
 
 paused_then_full() {
 	local paused full
-	paused=$(grep -a -n -m 1 'gpucr: pid [0-9]*: paused' "$W/work/dump.log") &&
-		full=$(grep -a -n -m 1 'gpucr.*No space left' "$W/work/dump.log") &&
+	paused=$(grep -a -n -m 1 'gpucr: pid [0-9]*: paused' "$W/wd/dump.log") &&
+		full=$(grep -a -n -m 1 'gpucr.*No space left' "$W/wd/dump.log") &&
 		[[ ${paused%%:*} -lt ${full%%:*} ]]
 }
 
 # Disk full when 60 of 100 bytes are written. The check for space in advance is off: it would refuse at once.
 disk_full() {
 	small_dir $(($(cat "$W/bytes") * 6 / 10))
-	! GPUCR_SPACE_CHECK=off criu dump -t "$(app_pid)" -D "$SMALL" -W "$W/work" -o dump.log -v4 ||
+	! GPUCR_SPACE_CHECK=off criu dump -t "$(app_pid)" -D "$SMALL" -W "$W/wd" -o dump.log -v4 ||
 		fail "the dump succeeded"
-	paused_then_full || fail "$(grep -a -n gpucr "$W/work/dump.log")"
+	paused_then_full || fail "$(grep -a -n gpucr "$W/wd/dump.log")"
 	still_runs
 	! compgen -G "$SMALL/amdgpu-pages-*" || fail "page files are left"
 	umount "$SMALL"
@@ -55,9 +55,9 @@ disk_full() {
 # With the check for space the same dump is refused before anything is paused.
 no_space() {
 	small_dir $(($(cat "$W/bytes") * 6 / 10))
-	! criu dump -t "$(app_pid)" -D "$SMALL" -W "$W/work" -o dump.log -v4 || fail "the dump succeeded"
-	grep -a 'no-space' "$W/work/dump.log" || fail "$(grep -a gpucr "$W/work/dump.log")"
-	! grep -a -E 'gpucr.*paused' "$W/work/dump.log" || fail "it was paused for nothing"
+	! criu dump -t "$(app_pid)" -D "$SMALL" -W "$W/wd" -o dump.log -v4 || fail "the dump succeeded"
+	grep -a 'no-space' "$W/wd/dump.log" || fail "$(grep -a gpucr "$W/wd/dump.log")"
+	! grep -a -E 'gpucr.*paused' "$W/wd/dump.log" || fail "it was paused for nothing"
 	still_runs
 	umount "$SMALL"
 }
@@ -65,7 +65,7 @@ no_space() {
 read_only() {
 	small_dir 64m
 	mount -o remount,ro "$SMALL"
-	! criu dump -t "$(app_pid)" -D "$SMALL" -W "$W/work" -o dump.log -v4 || fail "the dump succeeded"
+	! criu dump -t "$(app_pid)" -D "$SMALL" -W "$W/wd" -o dump.log -v4 || fail "the dump succeeded"
 	still_runs
 	umount "$SMALL"
 }
