@@ -4,7 +4,7 @@
 #
 # usage: suites.sh GUEST RESULTS
 #   SUITE="a b"  TEST="glob glob"  narrow it        CANARY=1  run the canaries instead: each must fail
-#   LAB_JOBS=N  boots and native tests at once [number of CPUs]
+#   LAB_JOBS=N  boots and native tests at once [number of CPUs; 1 on the debug kernel]
 #
 # tests.list: "NAME [key=value]..." a line. In values a comma stands for a space. Keys:
 #   where=guest|chroot|host   [guest]  chroot: natively in the build chroot, built with ASan and UBSan;
@@ -134,7 +134,7 @@ run_native() {
 # job FUNCTION ARG...: run it in a directory of its own, which new_job made; its output is shown when it is done,
 # so that two at once do not mix. At most LAB_JOBS at once.
 job() {
-	while [[ $(jobs -rp | wc -l) -ge ${LAB_JOBS:-$(nproc)} ]]; do
+	while [[ $(jobs -rp | wc -l) -ge $LAB_JOBS ]]; do
 		wait -n || true
 		show_done
 	done
@@ -270,6 +270,13 @@ main() {
 	guest_load "$1"
 	need_root
 	final=$(realpath "$2")
+	if [[ ${KERNEL:-stock} == debug ]]; then
+		# Two emulated debug kernels only slow each other down; one alone takes a minute to come up.
+		: "${LAB_JOBS:=1}"
+		export LAB_GRACE=${LAB_GRACE:-600}
+	else
+		: "${LAB_JOBS:=$(nproc)}"
+	fi
 	LOGS=$TOP/build/check/$GUEST
 	mkdir -p "$LOGS"
 	WORK=$(mktemp -d /tmp/gpucr-suites.XXXXXX)
