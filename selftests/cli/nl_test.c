@@ -12,14 +12,7 @@
 
 #include "nl.h"
 
-static unsigned int test_num;
-static bool failed;
-
-static void ok(bool good, const char *name)
-{
-	printf("%sok %u %s\n", good ? "" : "not ", ++test_num, name);
-	failed |= !good;
-}
+#include "../ktap.h"
 
 static bool info_works(struct gpucr_nl *nl)
 {
@@ -71,11 +64,11 @@ static void test_fork(struct gpucr_nl *nl)
 	pid = fork();
 	if (!pid)
 		_exit(in_child(nl, number));
-	ok(pid > 0 && waitpid(pid, &status, 0) == pid && !status,
+	ktap_ok(pid > 0 && waitpid(pid, &status, 0) == pid && !status,
 	   "a child has a socket of its own and leaves the number alone");
 	if (status)
 		printf("# status %d\n", WEXITSTATUS(status));
-	ok(info_works(nl) && find_socket() == number,
+	ktap_ok(info_works(nl) && find_socket() == number,
 	   "the parent's handle goes on as before");
 }
 
@@ -90,18 +83,18 @@ static void test_refusals(struct gpucr_nl *nl)
 	int err;
 
 	err = gpucr_nl_bos(nl, 0, &bos, &num);
-	ok(err == -EINVAL && !bos && !num, "a dump that is refused: errno");
-	ok(strstr(gpucr_nl_error(nl), "DRM") != NULL, "its sentence");
-	ok(gpucr_nl_bad_attr(nl) == GPUCR_A_BO_FD, "its attribute");
-	ok(gpucr_nl_bos(nl, 1000, &bos, &num) == -EBADF, "a closed descriptor");
-	ok(gpucr_nl_session_del(nl, 1) == -ENOENT && *gpucr_nl_error(nl),
+	ktap_ok(err == -EINVAL && !bos && !num, "a dump that is refused: errno");
+	ktap_ok(strstr(gpucr_nl_error(nl), "DRM") != NULL, "its sentence");
+	ktap_ok(gpucr_nl_bad_attr(nl) == GPUCR_A_BO_FD, "its attribute");
+	ktap_ok(gpucr_nl_bos(nl, 1000, &bos, &num) == -EBADF, "a closed descriptor");
+	ktap_ok(gpucr_nl_session_del(nl, 1) == -ENOENT && *gpucr_nl_error(nl),
 	   "an operation that is refused: errno and sentence");
-	ok(gpucr_nl_relay(nl, &r) == -ENOENT && !r.called,
+	ktap_ok(gpucr_nl_relay(nl, &r) == -ENOENT && !r.called,
 	   "a relay that is refused does not call KFD");
-	ok(!gpucr_nl_sessions(nl, 0, &s, &num) && !num &&
+	ktap_ok(!gpucr_nl_sessions(nl, 0, &s, &num) && !num &&
 	   !*gpucr_nl_error(nl), "an answer takes the old sentence away");
 	r.cmd = GPUCR_CMD_INFO_GET;
-	ok(gpucr_nl_relay(nl, &r) == -EINVAL, "what is no relay is not sent");
+	ktap_ok(gpucr_nl_relay(nl, &r) == -EINVAL, "what is no relay is not sent");
 }
 
 int main(void)
@@ -110,14 +103,14 @@ int main(void)
 	int err;
 
 	if (system("modprobe gpucr"))
-		return puts("KTAP version 1\n1..0 # SKIP gpucr does not load"), 4;
-	puts("KTAP version 1\n1..11");
+		ktap_bail("gpucr does not load");
+	ktap_plan(11);
 	err = gpucr_nl_open(&nl);
-	ok(!err && info_works(nl), "open and ask");
+	ktap_ok(!err && info_works(nl), "open and ask");
 	if (err)
 		return 1;
 	test_fork(nl);
 	test_refusals(nl);
 	gpucr_nl_close(nl);
-	return failed;
+	return ktap_exit();
 }

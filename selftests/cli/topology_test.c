@@ -10,16 +10,9 @@
 
 #include "topology.h"
 
+#include "../ktap.h"
+
 static char root[] = "/tmp/gpucr-topology.XXXXXX";
-static unsigned int test_num;
-static bool failed;
-
-static void ok(bool good, const char *name)
-{
-	printf("%sok %u %s\n", good ? "" : "not ", ++test_num, name);
-	failed |= !good;
-}
-
 static void make_dir(const char *path)
 {
 	char full[256];
@@ -101,47 +94,47 @@ static void test_gpu(const struct gpucr_topology *t)
 {
 	const struct gpucr_node *n = gpucr_topology_find_by_gpu_id(t, 51234);
 
-	ok(n && n->node == 1 && n->simd_count == 416 &&
+	ktap_ok(n && n->node == 1 && n->simd_count == 416 &&
 	   n->gfx_target_version == 90010 && n->num_xcc == 1,
 	   "properties among odd lines, the last one without its end");
-	ok(n && !strcmp(n->name, "aldebaran"), "name");
-	ok(n && n->hive_id == UINT64_MAX && n->unique_id == 11,
+	ktap_ok(n && !strcmp(n->name, "aldebaran"), "name");
+	ktap_ok(n && n->hive_id == UINT64_MAX && n->unique_id == 11,
 	   "64-bit properties");
-	ok(n && !n->simd_per_cu, "a value that does not fit is left out");
-	ok(n && n->vram_size == 68702699520ULL, "VRAM banks alone are summed");
+	ktap_ok(n && !n->simd_per_cu, "a value that does not fit is left out");
+	ktap_ok(n && n->vram_size == 68702699520ULL, "VRAM banks alone are summed");
 }
 
 static void test_nodes(const struct gpucr_topology *t)
 {
 	const struct gpucr_node *n;
 
-	ok(t->generation == 7, "generation");
-	ok(t->num_skipped == 1 && !gpucr_topology_find_by_node(t, 2),
+	ktap_ok(t->generation == 7, "generation");
+	ktap_ok(t->num_skipped == 1 && !gpucr_topology_find_by_node(t, 2),
 	   "a node without readable properties is skipped and counted");
-	ok(t->num_nodes == 5 && t->nodes[2].node == 10,
+	ktap_ok(t->num_nodes == 5 && t->nodes[2].node == 10,
 	   "nodes by number, not by name");
-	ok(t->num_gpus == 3, "CPU nodes are no GPUs");
+	ktap_ok(t->num_gpus == 3, "CPU nodes are no GPUs");
 	n = gpucr_topology_find_by_minor(t, 130);
-	ok(n && n->gpu_id == 77, "by render minor, with gaps");
+	ktap_ok(n && n->gpu_id == 77, "by render minor, with gaps");
 	n = gpucr_topology_find_by_minor(t, 131);
-	ok(n && n->gpu_id == 78, "a file without end is cut");
-	ok(!gpucr_topology_find_by_minor(t, 0), "no GPU has minor 0");
+	ktap_ok(n && n->gpu_id == 78, "a file without end is cut");
+	ktap_ok(!gpucr_topology_find_by_minor(t, 0), "no GPU has minor 0");
 }
 
 int main(void)
 {
 	struct gpucr_topology *t;
 
-	puts("KTAP version 1\n1..14");
+	ktap_plan(14);
 	make_tree();
-	ok(!gpucr_topology_read(root, &t) && t, "a tree is read");
+	ktap_ok(!gpucr_topology_read(root, &t) && t, "a tree is read");
 	if (t) {
 		test_gpu(t);
 		test_nodes(t);
 	}
 	gpucr_topology_free(t);
 	remove_tree();
-	ok(gpucr_topology_read(root, &t) == -ENOENT && !t,
+	ktap_ok(gpucr_topology_read(root, &t) == -ENOENT && !t,
 	   "no tree is ENOENT");
-	return failed;
+	return ktap_exit();
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "ktap.h"
+#include "table.h"
 
 /* What CRIU exports; the plugin reads its size alone. */
 void *cr_plugin_ctl[2 * (1 + HOOKS)];

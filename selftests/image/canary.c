@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* One wrong byte of a page file, not told to the reader: must turn red. */
-#include "ktap.h"
+#include "table.h"
 
 #include "image.h"
 #include "sample.h"

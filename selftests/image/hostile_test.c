@@ -9,7 +9,7 @@
 
 #include "imgmsg.h"
 #include "kfd.h"
-#include "ktap.h"
+#include "table.h"
 #include "sample.h"
 
 static struct gpucr_img_kfd img;

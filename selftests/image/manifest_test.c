@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "imgmsg.h"
-#include "ktap.h"
+#include "table.h"
 #include "sample.h"
 
 static int dir;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ktap.h"
+#include "table.h"
 #include "opt.h"
 #include "sample.h"
 

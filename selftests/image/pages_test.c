@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ktap.h"
+#include "table.h"
 #include "pages.h"
 #include "sample.h"
 
