@@ -131,6 +131,28 @@ struct drm_gem_object *gpucr_bo_at(struct drm_device *dev, unsigned long pgoff,
 	return obj;
 }
 
+/**
+ * gpucr_bo_size_at() - size of the BO that starts at an offset
+ * @df: file of a supported device
+ * @pgoff: offset in pages
+ *
+ * Return: bytes; 0 where no BO that the file may map starts there.
+ */
+u64 gpucr_bo_size_at(struct drm_file *df, u64 pgoff)
+{
+	struct drm_vma_offset_manager *mgr = df->minor->dev->vma_offset_manager;
+	struct drm_vma_offset_node *node;
+	u64 size = 0;
+
+	drm_vma_offset_lock_lookup(mgr);
+	node = drm_vma_offset_lookup_locked(mgr, pgoff, 1);
+	if (node && drm_vma_node_start(node) == pgoff &&
+	    drm_vma_node_is_allowed(node, df))
+		size = (u64)drm_vma_node_size(node) << PAGE_SHIFT;
+	drm_vma_offset_unlock_lookup(mgr);
+	return size;
+}
+
 /* The caller has a reference, which the entry keeps, and the manager's lock. */
 static void gpucr_bo_fill(struct gpucr_bo *bo, struct drm_gem_object *obj,
 			  u32 handle)
@@ -249,8 +271,15 @@ static void gpucr_bo_finish(struct gpucr_snapshot *snap)
 	     gpucr_bo_cmp_offset, NULL);
 }
 
-static struct drm_file *gpucr_bo_check(struct file *file,
-				       struct netlink_ext_ack *ack)
+/**
+ * gpucr_drm_check() - is a file an open node of a supported device?
+ * @file: any file, referenced by the caller
+ * @ack: told why not
+ *
+ * Return: its state, which lives as long as @file, or an error pointer:
+ * -EINVAL, -EOPNOTSUPP.
+ */
+struct drm_file *gpucr_drm_check(struct file *file, struct netlink_ext_ack *ack)
 {
 	struct drm_file *df = gpucr_drm_file(file);
 
@@ -282,7 +311,7 @@ static struct drm_file *gpucr_bo_check(struct file *file,
 struct gpucr_snapshot *gpucr_bo_snapshot(struct file *file,
 					 struct netlink_ext_ack *ack)
 {
-	struct drm_file *df = gpucr_bo_check(file, ack);
+	struct drm_file *df = gpucr_drm_check(file, ack);
 	struct gpucr_snapshot *snap;
 	u32 n;
 

@@ -41,9 +41,11 @@ void gpucr_share_init(void);
 u64 gpucr_share_id(const struct drm_gem_object *obj);
 struct drm_gem_object *gpucr_dmabuf_object(struct file *file);
 struct drm_file *gpucr_drm_file(struct file *file);
+struct drm_file *gpucr_drm_check(struct file *file, struct netlink_ext_ack *ack);
 bool gpucr_drm_supported(const struct drm_device *dev);
 struct drm_gem_object *gpucr_bo_at(struct drm_device *dev, unsigned long pgoff,
 				   u64 *delta);
+u64 gpucr_bo_size_at(struct drm_file *df, u64 pgoff);
 struct gpucr_snapshot *gpucr_bo_snapshot(struct file *file,
 					 struct netlink_ext_ack *ack);
 

@@ -11,6 +11,7 @@
 #include <linux/uaccess.h>
 #include <drm/drm_file.h>
 
+#include "fault.h"
 #include "kfdfile.h"
 
 /* Major number of all DRM nodes; part of the kernel's ABI. */
@@ -70,6 +71,9 @@ int gpucr_kfd_criu(struct file *file, struct kfd_ioctl_criu_args *args)
 	unsigned long page;
 	long ret;
 
+	ret = gpucr_fault(GPUCR_FAULT_ARGS);
+	if (ret)
+		return ret;
 	page = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, 0);
 	if (IS_ERR_VALUE(page))

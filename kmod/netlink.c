@@ -4,6 +4,7 @@
  * events. Handlers parse, check the caller, and call down. Those that answer
  * with many messages are in netlink_dump.c.
  */
+#include <linux/capability.h>
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -14,10 +15,13 @@
 #include <net/net_namespace.h>
 
 #include "drmfile.h"
+#include "fault.h"
 #include "kfdfile.h"
 #include "netlink.h"
 #include "netlink_gen.h"
+#include "queue.h"
 #include "recover.h"
+#include "remap.h"
 #include "session.h"
 #include "snapshot.h"
 #include "task.h"
@@ -68,7 +72,12 @@ static int gpucr_fill_info(struct sk_buff *msg)
 	    nla_put_u64_64bit(msg, GPUCR_A_INFO_SESSIONS_ABANDONED,
 			      stats.abandoned, GPUCR_A_INFO_PAD) ||
 	    nla_put_u64_64bit(msg, GPUCR_A_INFO_SESSIONS_RECOVERED,
-			      stats.recovered, GPUCR_A_INFO_PAD))
+			      stats.recovered, GPUCR_A_INFO_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_INFO_SESSIONS_RECOVERY_FAILED,
+			      stats.recovery_failed, GPUCR_A_INFO_PAD) ||
+	    (stats.draining && nla_put_flag(msg, GPUCR_A_INFO_DRAINING)) ||
+	    nla_put_u32(msg, GPUCR_A_INFO_MAX_QUEUES, GPUCR_MAX_QUEUES) ||
+	    nla_put_u32(msg, GPUCR_A_INFO_MAX_REMAPS, GPUCR_MAX_REMAPS))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -253,7 +262,8 @@ int gpucr_nl_session_new_doit(struct sk_buff *skb, struct genl_info *info)
 		err = PTR_ERR(file);
 		goto err_fd;
 	}
-	err = gpucr_reply_new(info, s, fd);
+	err = gpucr_fault(GPUCR_FAULT_SESSION_REPLY) ?:
+	      gpucr_reply_new(info, s, fd);
 	if (err)
 		goto err_file;
 	/* Nothing can fail any more. */
@@ -267,13 +277,14 @@ err_fd:
 	return err;
 }
 
-/* The session that the request names, referenced. */
-static struct gpucr_session *gpucr_attr_session(struct genl_info *info)
+/* The session that an attribute of the request names, referenced. */
+static struct gpucr_session *gpucr_attr_session(struct genl_info *info,
+						int attr)
 {
-	struct nlattr *id = info->attrs[GPUCR_A_SESSION_ID];
+	struct nlattr *id = info->attrs[attr];
 	struct gpucr_session *s;
 
-	if (GENL_REQ_ATTR_CHECK(info, GPUCR_A_SESSION_ID)) {
+	if (GENL_REQ_ATTR_CHECK(info, attr)) {
 		NL_SET_ERR_MSG(info->extack, "id is missing");
 		return ERR_PTR(-EINVAL);
 	}
@@ -291,7 +302,7 @@ int gpucr_nl_session_del_doit(struct sk_buff *skb, struct genl_info *info)
 	err = gpucr_doit_check(skb, info);
 	if (err)
 		return err;
-	s = gpucr_attr_session(info);
+	s = gpucr_attr_session(info, GPUCR_A_SESSION_ID);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	err = gpucr_session_end(s, info->extack);
@@ -312,7 +323,7 @@ int gpucr_nl_session_join_doit(struct sk_buff *skb, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "fd is missing");
 		return -EINVAL;
 	}
-	s = gpucr_attr_session(info);
+	s = gpucr_attr_session(info, GPUCR_A_SESSION_ID);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	kfd = gpucr_attr_kfd(info->attrs[GPUCR_A_SESSION_FD], info->extack);
@@ -323,6 +334,185 @@ int gpucr_nl_session_join_doit(struct sk_buff *skb, struct genl_info *info)
 	err = gpucr_session_join(s, info->extack);
 	fput(kfd);
 out_session:
+	gpucr_session_put(s);
+	return err;
+}
+
+int gpucr_nl_session_drain_doit(struct sk_buff *skb, struct genl_info *info)
+{
+	int err;
+
+	err = gpucr_doit_check(skb, info);
+	if (err)
+		return err;
+	if (!netlink_capable(skb, CAP_SYS_ADMIN)) {
+		NL_SET_ERR_MSG(info->extack,
+			       "needs CAP_SYS_ADMIN in the initial user namespace");
+		return -EPERM;
+	}
+	if (GENL_REQ_ATTR_CHECK(info, GPUCR_A_SESSION_DRAIN)) {
+		NL_SET_ERR_MSG(info->extack, "drain is missing");
+		return -EINVAL;
+	}
+	gpucr_session_drain(nla_get_u32(info->attrs[GPUCR_A_SESSION_DRAIN]));
+	return 0;
+}
+
+/* The session of a request about offsets, which the caller has a part in. */
+static struct gpucr_session *gpucr_remap_session(struct sk_buff *skb,
+						 struct genl_info *info)
+{
+	struct gpucr_session *s;
+	int err;
+
+	err = gpucr_doit_check(skb, info);
+	if (err)
+		return ERR_PTR(err);
+	s = gpucr_attr_session(info, GPUCR_A_REMAP_ID);
+	if (IS_ERR(s))
+		return s;
+	err = gpucr_session_check_part(s, info->extack);
+	if (!err)
+		return s;
+	gpucr_session_put(s);
+	return ERR_PTR(err);
+}
+
+/* The key that a request names, and its size where it has one. */
+static int gpucr_remap_key(struct genl_info *info, struct gpucr_remap *r)
+{
+	struct nlattr **attrs = info->attrs;
+
+	if (GENL_REQ_ATTR_CHECK(info, GPUCR_A_REMAP_IMAGE_PID) ||
+	    GENL_REQ_ATTR_CHECK(info, GPUCR_A_REMAP_GPU_ID) ||
+	    GENL_REQ_ATTR_CHECK(info, GPUCR_A_REMAP_OLD_PGOFF)) {
+		NL_SET_ERR_MSG(info->extack,
+			       "image-pid, gpu-id or old-pgoff is missing");
+		return -EINVAL;
+	}
+	r->image_pid = nla_get_u32(attrs[GPUCR_A_REMAP_IMAGE_PID]);
+	r->gpu_id = nla_get_u32(attrs[GPUCR_A_REMAP_GPU_ID]);
+	r->old_pgoff = nla_get_u64(attrs[GPUCR_A_REMAP_OLD_PGOFF]);
+	if (attrs[GPUCR_A_REMAP_SIZE])
+		r->size = nla_get_u64(attrs[GPUCR_A_REMAP_SIZE]);
+	return 0;
+}
+
+/* The DRM file that fd names, referenced; its state in *df. */
+static struct file *gpucr_remap_file(struct genl_info *info,
+				     struct drm_file **df)
+{
+	struct nlattr *attr = info->attrs[GPUCR_A_REMAP_FD];
+	struct file *file = fget(nla_get_u32(attr));
+	int err = -EBADF;
+
+	if (file) {
+		*df = gpucr_drm_check(file, info->extack);
+		if (!IS_ERR(*df))
+			return file;
+		err = PTR_ERR(*df);
+		fput(file);
+	} else {
+		NL_SET_ERR_MSG(info->extack, "fd is not an open descriptor");
+	}
+	NL_SET_BAD_ATTR(info->extack, attr);
+	return ERR_PTR(err);
+}
+
+static int gpucr_remap_set_from(struct genl_info *info, struct gpucr_session *s)
+{
+	struct gpucr_remap r = {};
+	struct drm_file *df;
+	struct file *file;
+	int err;
+
+	err = gpucr_remap_key(info, &r);
+	if (err)
+		return err;
+	if (GENL_REQ_ATTR_CHECK(info, GPUCR_A_REMAP_FD) ||
+	    GENL_REQ_ATTR_CHECK(info, GPUCR_A_REMAP_SIZE) ||
+	    GENL_REQ_ATTR_CHECK(info, GPUCR_A_REMAP_NEW_PGOFF)) {
+		NL_SET_ERR_MSG(info->extack, "fd, size or new-pgoff is missing");
+		return -EINVAL;
+	}
+	r.new_pgoff = nla_get_u64(info->attrs[GPUCR_A_REMAP_NEW_PGOFF]);
+	file = gpucr_remap_file(info, &df);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = gpucr_remap_set(s, df, &r, info->extack);
+	fput(file);
+	return err;
+}
+
+int gpucr_nl_remap_set_doit(struct sk_buff *skb, struct genl_info *info)
+{
+	struct gpucr_session *s = gpucr_remap_session(skb, info);
+	int err;
+
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	err = gpucr_remap_set_from(info, s);
+	gpucr_session_put(s);
+	return err;
+}
+
+static int gpucr_reply_resolved(struct genl_info *info,
+				const struct gpucr_resolved *res)
+{
+	struct sk_buff *msg;
+	void *hdr;
+
+	msg = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	if (!msg)
+		return -ENOMEM;
+	hdr = genlmsg_put_reply(msg, info, &gpucr_family, 0,
+				GPUCR_CMD_REMAP_RESOLVE);
+	if (!hdr || nla_put_u32(msg, GPUCR_A_REMAP_KIND, res->kind) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_REMAP_NEW_PGOFF, res->new_pgoff,
+			      GPUCR_A_REMAP_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_REMAP_DELTA, res->delta,
+			      GPUCR_A_REMAP_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_REMAP_SIZE, res->size,
+			      GPUCR_A_REMAP_PAD) ||
+	    nla_put_u32(msg, GPUCR_A_REMAP_DEV_MINOR, res->minor)) {
+		nlmsg_free(msg);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(msg, hdr);
+	return genlmsg_reply(msg, info);
+}
+
+static int gpucr_remap_resolve_from(struct genl_info *info,
+				    struct gpucr_session *s)
+{
+	struct gpucr_resolved res;
+	struct gpucr_remap key = {};
+	struct drm_file *df = NULL;
+	struct file *file = NULL;
+	int err;
+
+	err = gpucr_remap_key(info, &key);
+	if (err)
+		return err;
+	if (info->attrs[GPUCR_A_REMAP_FD]) {
+		file = gpucr_remap_file(info, &df);
+		if (IS_ERR(file))
+			return PTR_ERR(file);
+	}
+	err = gpucr_remap_resolve(s, df, &key, &res, info->extack);
+	if (file)
+		fput(file);
+	return err ?: gpucr_reply_resolved(info, &res);
+}
+
+int gpucr_nl_remap_resolve_doit(struct sk_buff *skb, struct genl_info *info)
+{
+	struct gpucr_session *s = gpucr_remap_session(skb, info);
+	int err;
+
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	err = gpucr_remap_resolve_from(info, s);
 	gpucr_session_put(s);
 	return err;
 }
@@ -387,6 +577,8 @@ void gpucr_netlink_event(const struct gpucr_session_info *info)
 	struct sk_buff *msg;
 	void *hdr;
 
+	if (gpucr_fault(GPUCR_FAULT_EVENT))
+		return;
 	if (!genl_has_listeners(&gpucr_family, &init_net, 0))
 		return;
 	msg = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);

@@ -18,7 +18,9 @@
 #include "drmfile.h"
 #include "netlink.h"
 #include "netlink_gen.h"
+#include "queue.h"
 #include "relay.h"
+#include "remap.h"
 #include "session.h"
 #include "snapshot.h"
 #include "task.h"
@@ -265,6 +267,163 @@ int gpucr_nl_session_get_dumpit(struct sk_buff *skb,
 				   gpucr_fill_session);
 }
 
+/*
+ * The session that a request asks about, referenced; the caller may see what
+ * it has kept.
+ */
+static struct gpucr_session *gpucr_look_session(struct netlink_callback *cb,
+						struct nlattr *id,
+						struct nlattr *holder)
+{
+	struct file *file = NULL;
+	struct gpucr_session *s;
+	int err;
+
+	s = gpucr_session_find(nla_get_u64(id), cb->extack);
+	if (IS_ERR(s)) {
+		NL_SET_BAD_ATTR(cb->extack, id);
+		return s;
+	}
+	if (holder) {
+		file = gpucr_dump_file(cb, holder);
+		err = PTR_ERR_OR_ZERO(file);
+		if (err)
+			goto err_session;
+	}
+	err = gpucr_session_check_look(s, file, cb->extack);
+	if (file)
+		fput(file);
+	if (!err)
+		return s;
+err_session:
+	gpucr_session_put(s);
+	return ERR_PTR(err);
+}
+
+int gpucr_nl_queue_get_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+	struct gpucr_snapshot *snap;
+	struct gpucr_session *s;
+	int err;
+
+	err = gpucr_start_check(cb);
+	if (err)
+		return err;
+	if (!attrs[GPUCR_A_QUEUE_ID]) {
+		gpucr_missing(cb, GPUCR_A_QUEUE_ID, "id is missing");
+		return -EINVAL;
+	}
+	s = gpucr_look_session(cb, attrs[GPUCR_A_QUEUE_ID],
+			       attrs[GPUCR_A_QUEUE_HOLDER_FD]);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	snap = gpucr_queue_snapshot(s, cb->extack);
+	gpucr_session_put(s);
+	return gpucr_keep_snapshot(cb, snap);
+}
+
+static int gpucr_fill_queue_areas(struct sk_buff *msg,
+				  const struct gpucr_queue *q)
+{
+	if (nla_put_u64_64bit(msg, GPUCR_A_QUEUE_RING, q->ring,
+			      GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_QUEUE_RING_SIZE, q->ring_size,
+			      GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_QUEUE_READ_POINTER, q->read_pointer,
+			      GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_QUEUE_WRITE_POINTER,
+			      q->write_pointer, GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_QUEUE_DOORBELL, q->doorbell,
+			      GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_QUEUE_EOP, q->eop,
+			      GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_EOP_SIZE, q->eop_size) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_QUEUE_CTX_SAVE, q->ctx_save,
+			      GPUCR_A_QUEUE_PAD) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_CTX_SAVE_SIZE, q->ctx_save_size) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_MQD_SIZE, q->mqd_size) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_CTL_STACK_SIZE, q->ctl_stack_size))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int gpucr_fill_queue(struct sk_buff *msg, const void *entry)
+{
+	const struct gpucr_queue *q = entry;
+
+	if (nla_put_u32(msg, GPUCR_A_QUEUE_QUEUE_ID, q->queue_id) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_GPU_ID, q->gpu_id) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_TYPE, q->type) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_FORMAT, q->format) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_DOORBELL_ID, q->doorbell_id) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_PRIORITY, q->priority) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_PERCENT, q->percent) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_SDMA_ID, q->sdma_id) ||
+	    nla_put_u32(msg, GPUCR_A_QUEUE_GWS, q->gws))
+		return -EMSGSIZE;
+	return gpucr_fill_queue_areas(msg, q);
+}
+
+int gpucr_nl_queue_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return gpucr_dump_snapshot(skb, cb, GPUCR_CMD_QUEUE_GET,
+				   gpucr_fill_queue);
+}
+
+int gpucr_nl_remap_get_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+	struct nlattr *pid = attrs[GPUCR_A_REMAP_IMAGE_PID];
+	struct gpucr_snapshot *snap;
+	struct gpucr_session *s;
+	int err;
+
+	err = gpucr_start_check(cb);
+	if (err)
+		return err;
+	if (!attrs[GPUCR_A_REMAP_ID]) {
+		gpucr_missing(cb, GPUCR_A_REMAP_ID, "id is missing");
+		return -EINVAL;
+	}
+	if (pid && !nla_get_u32(pid)) {
+		NL_SET_ERR_MSG(cb->extack, "image-pid is 0");
+		NL_SET_BAD_ATTR(cb->extack, pid);
+		return -EINVAL;
+	}
+	s = gpucr_look_session(cb, attrs[GPUCR_A_REMAP_ID],
+			       attrs[GPUCR_A_REMAP_HOLDER_FD]);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	snap = gpucr_remap_snapshot(s, pid ? nla_get_u32(pid) : 0, cb->extack);
+	gpucr_session_put(s);
+	return gpucr_keep_snapshot(cb, snap);
+}
+
+static int gpucr_fill_remap(struct sk_buff *msg, const void *entry)
+{
+	const struct gpucr_remap *r = entry;
+
+	if (nla_put_u32(msg, GPUCR_A_REMAP_IMAGE_PID, r->image_pid) ||
+	    nla_put_u32(msg, GPUCR_A_REMAP_GPU_ID, r->gpu_id) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_REMAP_OLD_PGOFF, r->old_pgoff,
+			      GPUCR_A_REMAP_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_REMAP_SIZE, r->size,
+			      GPUCR_A_REMAP_PAD) ||
+	    nla_put_u64_64bit(msg, GPUCR_A_REMAP_NEW_PGOFF, r->new_pgoff,
+			      GPUCR_A_REMAP_PAD) ||
+	    nla_put_u32(msg, GPUCR_A_REMAP_DEV_MINOR, r->minor) ||
+	    nla_put_u32(msg, GPUCR_A_REMAP_SOURCE, r->source))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int gpucr_nl_remap_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return gpucr_dump_snapshot(skb, cb, GPUCR_CMD_REMAP_GET,
+				   gpucr_fill_remap);
+}
+
 /* Makes the relay that a request names; its inputs are for the caller. */
 static struct gpucr_relay *gpucr_relay_begin(struct netlink_callback *cb,
 					     enum gpucr_relay_op op)
@@ -374,6 +533,10 @@ int gpucr_nl_session_restore_start(struct netlink_callback *cb)
 					  "kfd-fd is missing");
 	r->kfd_fd = nla_get_u32(attrs[GPUCR_A_RELAY_KFD_FD]);
 	gpucr_relay_read_arrays(r, attrs);
+	r->image_pid = gpucr_attr_u32(attrs[GPUCR_A_RELAY_IMAGE_PID]);
+	if (attrs[GPUCR_A_RELAY_IMAGE_PID] && !r->image_pid)
+		return gpucr_relay_refuse(cb, r, GPUCR_A_RELAY_IMAGE_PID,
+					  "image-pid is 0");
 	return gpucr_relay_accept(cb, r);
 }
 
@@ -407,7 +570,10 @@ static int gpucr_fill_result(struct sk_buff *msg, const struct gpucr_relay *r)
 	    (r->message &&
 	     nla_put_string(msg, GPUCR_A_RELAY_MESSAGE, r->message)) ||
 	    nla_put_u32(msg, GPUCR_A_RELAY_STATE,
-			gpucr_session_state(r->session)))
+			gpucr_session_state(r->session)) ||
+	    (r->keeps && nla_put_u32(msg, GPUCR_A_RELAY_KEPT, r->kept)) ||
+	    (r->kept_error &&
+	     nla_put_u32(msg, GPUCR_A_RELAY_KEPT_ERROR, -r->kept_error)))
 		return -EMSGSIZE;
 	if (r->op != GPUCR_RELAY_PAUSE || r->error)
 		return 0;

@@ -72,7 +72,7 @@ static const struct nla_policy gpucr_session_unpause_nl_policy[GPUCR_A_RELAY_ID 
 };
 
 /* GPUCR_CMD_SESSION_RESTORE - dump */
-static const struct nla_policy gpucr_session_restore_nl_policy[GPUCR_A_RELAY_NUM_OBJECTS + 1] = {
+static const struct nla_policy gpucr_session_restore_nl_policy[GPUCR_A_RELAY_IMAGE_PID + 1] = {
 	[GPUCR_A_RELAY_ID] = { .type = NLA_U64, },
 	[GPUCR_A_RELAY_KFD_FD] = { .type = NLA_U32, },
 	[GPUCR_A_RELAY_DEVICES] = { .type = NLA_U64, },
@@ -82,6 +82,7 @@ static const struct nla_policy gpucr_session_restore_nl_policy[GPUCR_A_RELAY_NUM
 	[GPUCR_A_RELAY_PRIV] = { .type = NLA_U64, },
 	[GPUCR_A_RELAY_PRIV_SIZE] = { .type = NLA_U64, },
 	[GPUCR_A_RELAY_NUM_OBJECTS] = { .type = NLA_U32, },
+	[GPUCR_A_RELAY_IMAGE_PID] = { .type = NLA_U32, },
 };
 
 /* GPUCR_CMD_SESSION_RESUME - dump */
@@ -91,8 +92,47 @@ static const struct nla_policy gpucr_session_resume_nl_policy[GPUCR_A_RELAY_PID 
 	[GPUCR_A_RELAY_PID] = { .type = NLA_U32, },
 };
 
+/* GPUCR_CMD_QUEUE_GET - dump */
+static const struct nla_policy gpucr_queue_get_nl_policy[GPUCR_A_QUEUE_HOLDER_FD + 1] = {
+	[GPUCR_A_QUEUE_ID] = { .type = NLA_U64, },
+	[GPUCR_A_QUEUE_HOLDER_FD] = { .type = NLA_U32, },
+};
+
+/* GPUCR_CMD_REMAP_GET - dump */
+static const struct nla_policy gpucr_remap_get_nl_policy[GPUCR_A_REMAP_IMAGE_PID + 1] = {
+	[GPUCR_A_REMAP_ID] = { .type = NLA_U64, },
+	[GPUCR_A_REMAP_HOLDER_FD] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_IMAGE_PID] = { .type = NLA_U32, },
+};
+
+/* GPUCR_CMD_REMAP_SET - do */
+static const struct nla_policy gpucr_remap_set_nl_policy[GPUCR_A_REMAP_NEW_PGOFF + 1] = {
+	[GPUCR_A_REMAP_ID] = { .type = NLA_U64, },
+	[GPUCR_A_REMAP_FD] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_IMAGE_PID] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_GPU_ID] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_OLD_PGOFF] = { .type = NLA_U64, },
+	[GPUCR_A_REMAP_SIZE] = { .type = NLA_U64, },
+	[GPUCR_A_REMAP_NEW_PGOFF] = { .type = NLA_U64, },
+};
+
+/* GPUCR_CMD_REMAP_RESOLVE - do */
+static const struct nla_policy gpucr_remap_resolve_nl_policy[GPUCR_A_REMAP_SIZE + 1] = {
+	[GPUCR_A_REMAP_ID] = { .type = NLA_U64, },
+	[GPUCR_A_REMAP_FD] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_IMAGE_PID] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_GPU_ID] = { .type = NLA_U32, },
+	[GPUCR_A_REMAP_OLD_PGOFF] = { .type = NLA_U64, },
+	[GPUCR_A_REMAP_SIZE] = { .type = NLA_U64, },
+};
+
+/* GPUCR_CMD_SESSION_DRAIN - do */
+static const struct nla_policy gpucr_session_drain_nl_policy[GPUCR_A_SESSION_DRAIN + 1] = {
+	[GPUCR_A_SESSION_DRAIN] = NLA_POLICY_MAX(NLA_U32, 1),
+};
+
 /* Ops table for gpucr */
-const struct genl_split_ops gpucr_nl_ops[12] = {
+const struct genl_split_ops gpucr_nl_ops[17] = {
 	{
 		.cmd		= GPUCR_CMD_INFO_GET,
 		.doit		= gpucr_nl_info_get_doit,
@@ -181,7 +221,7 @@ const struct genl_split_ops gpucr_nl_ops[12] = {
 		.dumpit		= gpucr_nl_session_restore_dumpit,
 		.done		= gpucr_nl_relay_done,
 		.policy		= gpucr_session_restore_nl_policy,
-		.maxattr	= GPUCR_A_RELAY_NUM_OBJECTS,
+		.maxattr	= GPUCR_A_RELAY_IMAGE_PID,
 		.flags		= GENL_CMD_CAP_DUMP,
 	},
 	{
@@ -192,5 +232,44 @@ const struct genl_split_ops gpucr_nl_ops[12] = {
 		.policy		= gpucr_session_resume_nl_policy,
 		.maxattr	= GPUCR_A_RELAY_PID,
 		.flags		= GENL_CMD_CAP_DUMP,
+	},
+	{
+		.cmd		= GPUCR_CMD_QUEUE_GET,
+		.start		= gpucr_nl_queue_get_start,
+		.dumpit		= gpucr_nl_queue_get_dumpit,
+		.done		= gpucr_nl_snapshot_done,
+		.policy		= gpucr_queue_get_nl_policy,
+		.maxattr	= GPUCR_A_QUEUE_HOLDER_FD,
+		.flags		= GENL_CMD_CAP_DUMP,
+	},
+	{
+		.cmd		= GPUCR_CMD_REMAP_GET,
+		.start		= gpucr_nl_remap_get_start,
+		.dumpit		= gpucr_nl_remap_get_dumpit,
+		.done		= gpucr_nl_snapshot_done,
+		.policy		= gpucr_remap_get_nl_policy,
+		.maxattr	= GPUCR_A_REMAP_IMAGE_PID,
+		.flags		= GENL_CMD_CAP_DUMP,
+	},
+	{
+		.cmd		= GPUCR_CMD_REMAP_SET,
+		.doit		= gpucr_nl_remap_set_doit,
+		.policy		= gpucr_remap_set_nl_policy,
+		.maxattr	= GPUCR_A_REMAP_NEW_PGOFF,
+		.flags		= GENL_CMD_CAP_DO,
+	},
+	{
+		.cmd		= GPUCR_CMD_REMAP_RESOLVE,
+		.doit		= gpucr_nl_remap_resolve_doit,
+		.policy		= gpucr_remap_resolve_nl_policy,
+		.maxattr	= GPUCR_A_REMAP_SIZE,
+		.flags		= GENL_CMD_CAP_DO,
+	},
+	{
+		.cmd		= GPUCR_CMD_SESSION_DRAIN,
+		.doit		= gpucr_nl_session_drain_doit,
+		.policy		= gpucr_session_drain_nl_policy,
+		.maxattr	= GPUCR_A_SESSION_DRAIN,
+		.flags		= GENL_CMD_CAP_DO,
 	},
 };

@@ -12,7 +12,7 @@
 #include <uapi/linux/gpucr.h>
 
 /* Ops table for gpucr */
-extern const struct genl_split_ops gpucr_nl_ops[12];
+extern const struct genl_split_ops gpucr_nl_ops[17];
 
 int gpucr_nl_bo_get_start(struct netlink_callback *cb);
 int gpucr_nl_vma_get_start(struct netlink_callback *cb);
@@ -22,6 +22,8 @@ int gpucr_nl_session_checkpoint_start(struct netlink_callback *cb);
 int gpucr_nl_session_unpause_start(struct netlink_callback *cb);
 int gpucr_nl_session_restore_start(struct netlink_callback *cb);
 int gpucr_nl_session_resume_start(struct netlink_callback *cb);
+int gpucr_nl_queue_get_start(struct netlink_callback *cb);
+int gpucr_nl_remap_get_start(struct netlink_callback *cb);
 int gpucr_nl_snapshot_done(struct netlink_callback *cb);
 int gpucr_nl_relay_done(struct netlink_callback *cb);
 
@@ -43,5 +45,10 @@ int gpucr_nl_session_restore_dumpit(struct sk_buff *skb,
 				    struct netlink_callback *cb);
 int gpucr_nl_session_resume_dumpit(struct sk_buff *skb,
 				   struct netlink_callback *cb);
+int gpucr_nl_queue_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int gpucr_nl_remap_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int gpucr_nl_remap_set_doit(struct sk_buff *skb, struct genl_info *info);
+int gpucr_nl_remap_resolve_doit(struct sk_buff *skb, struct genl_info *info);
+int gpucr_nl_session_drain_doit(struct sk_buff *skb, struct genl_info *info);
 
 #endif /* _LINUX_GPUCR_GEN_H */

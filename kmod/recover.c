@@ -20,6 +20,7 @@
 #include <linux/printk.h>
 #include <linux/workqueue.h>
 
+#include "fault.h"
 #include "recover.h"
 #include "session.h"
 #include "task.h"
@@ -55,7 +56,8 @@ static void gpucr_recover_run(struct work_struct *work)
 	bool give_up;
 
 	snprintf(id, sizeof(id), "0x%llx", s->id);
-	if (gpucr_session_state(s) == GPUCR_SESSION_STATE_ABANDONED)
+	if (gpucr_session_state(s) == GPUCR_SESSION_STATE_ABANDONED &&
+	    !gpucr_fault(GPUCR_FAULT_HELPER))
 		call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
 	spin_lock(&s->lock);
 	s->recovering = false;
@@ -63,9 +65,11 @@ static void gpucr_recover_run(struct work_struct *work)
 	give_up = s->state == GPUCR_SESSION_STATE_ABANDONED &&
 		  s->tries >= GPUCR_RECOVER_TRIES;
 	spin_unlock(&s->lock);
-	if (give_up)
+	if (give_up) {
+		gpucr_session_unrecovered();
 		pr_notice_ratelimited("not recovered; run: gpucr session recover id 0x%llx\n",
 				      s->id);
+	}
 	gpucr_session_put(s);
 }
 

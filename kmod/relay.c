@@ -17,13 +17,17 @@
 #include <linux/netlink.h>
 #include <linux/overflow.h>
 #include <linux/pid.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "fault.h"
 #include "kfdfile.h"
+#include "queue.h"
 #include "relay.h"
+#include "remap.h"
 #include "task.h"
 
 /**
@@ -39,14 +43,15 @@ struct gpucr_relay *gpucr_relay_new(enum gpucr_relay_op op, u64 id,
 				    struct netlink_ext_ack *ack)
 {
 	struct gpucr_session *s = gpucr_session_find(id, ack);
+	int err = gpucr_fault(GPUCR_FAULT_RELAY);
 	struct gpucr_relay *r;
 
 	if (IS_ERR(s))
 		return ERR_CAST(s);
-	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	r = err ? NULL : kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 	if (!r) {
 		gpucr_session_put(s);
-		return ERR_PTR(-ENOMEM);
+		return ERR_PTR(err ?: -ENOMEM);
 	}
 	r->op = op;
 	r->session = s;
@@ -288,9 +293,15 @@ static struct file *gpucr_relay_file(struct gpucr_relay *r,
 	return ERR_PTR(-EINVAL);
 }
 
+/* point is met before the call, the one that follows it after a success. */
 static int gpucr_relay_kfd(struct gpucr_relay *r, struct file *kfd, u32 op,
-			   struct kfd_ioctl_criu_args *args)
+			   struct kfd_ioctl_criu_args *args,
+			   enum gpucr_fault_point point)
 {
+	int err = gpucr_fault(point);
+
+	if (err)
+		return err;
 	*args = (struct kfd_ioctl_criu_args) {
 		.op = op,
 		.pid = r->pid,
@@ -302,7 +313,7 @@ static int gpucr_relay_kfd(struct gpucr_relay *r, struct file *kfd, u32 op,
 		.num_bos = r->counts.num_bos,
 		.num_objects = r->counts.num_objects,
 	};
-	return gpucr_kfd_criu(kfd, args);
+	return gpucr_kfd_criu(kfd, args) ?: gpucr_fault(point + 1);
 }
 
 /* KFD tells the number that the target has in its innermost namespace. */
@@ -313,14 +324,35 @@ static bool gpucr_relay_pid_agrees(struct gpucr_relay *r)
 	return pid_nr_ns(tgid, ns_of_pid(tgid)) == r->pid;
 }
 
-static void gpucr_relay_undo_pause(struct gpucr_relay *r, struct file *kfd)
+/* Return: true where the queues run, or there are none. */
+static bool gpucr_relay_undo_pause(struct gpucr_relay *r, struct file *kfd)
 {
 	struct kfd_ioctl_criu_args args;
 	struct gpucr_counts counts = r->counts;
+	int err;
 
 	memset(&r->counts, 0, sizeof(r->counts));
-	gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_UNPAUSE, &args);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_UNPAUSE, &args,
+			      GPUCR_FAULT_UNDO);
 	r->counts = counts;
+	return !err || err == -EINVAL || err == -ENODEV || err == -ESRCH;
+}
+
+/* Where the pause cannot be undone the session answers for it. */
+static int gpucr_relay_fail_pause(struct gpucr_relay *r, struct file *kfd,
+				  int err)
+{
+	u32 state = gpucr_relay_undo_pause(r, kfd) ?
+		    GPUCR_SESSION_STATE_FAILED : GPUCR_SESSION_STATE_PAUSED;
+
+	gpucr_session_change(r->session, state, err, NULL);
+	return err;
+}
+
+static int gpucr_relay_too_late(struct netlink_ext_ack *ack)
+{
+	NL_SET_ERR_MSG(ack, "the session was ended meanwhile");
+	return -ECANCELED;
 }
 
 /*
@@ -333,24 +365,25 @@ static int gpucr_relay_pause(struct gpucr_relay *r, struct file *kfd,
 	struct kfd_ioctl_criu_args args;
 	int err;
 
-	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_UNPAUSE, &args);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_UNPAUSE, &args,
+			      GPUCR_FAULT_HEAL);
 	if (err && err != -EINVAL) {
 		NL_SET_ERR_MSG(ack, "KFD could not be asked to unpause first");
 		gpucr_session_change(r->session,
 				     gpucr_session_state(r->session), err, NULL);
 		return err;
 	}
-	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_PROCESS_INFO, &args);
+	if (!gpucr_session_pausing(r->session))
+		return gpucr_relay_too_late(ack);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_PROCESS_INFO, &args,
+			      GPUCR_FAULT_PAUSE);
 	if (err) {
 		/* KFD may have stopped them before it failed to say so. */
-		gpucr_relay_undo_pause(r, kfd);
 		if (err == -ENODEV)
 			NL_SET_ERR_MSG(ack, "the target uses no GPU");
 		else
 			NL_SET_ERR_MSG(ack, "KFD could not stop the queues");
-		gpucr_session_change(r->session, GPUCR_SESSION_STATE_FAILED,
-				     err, NULL);
-		return err;
+		return gpucr_relay_fail_pause(r, kfd, err);
 	}
 	r->pid = args.pid;
 	r->counts.num_devices = args.num_devices;
@@ -358,19 +391,18 @@ static int gpucr_relay_pause(struct gpucr_relay *r, struct file *kfd,
 	r->counts.num_objects = args.num_objects;
 	r->counts.priv_size = args.priv_data_size;
 	if (!gpucr_relay_pid_agrees(r)) {
-		gpucr_relay_undo_pause(r, kfd);
 		NL_SET_ERR_MSG(ack, "the KFD file is another task's");
-		gpucr_session_change(r->session, GPUCR_SESSION_STATE_FAILED,
-				     -EINVAL, NULL);
-		return -EINVAL;
+		return gpucr_relay_fail_pause(r, kfd, -EINVAL);
 	}
-	if (!gpucr_session_change(r->session, GPUCR_SESSION_STATE_PAUSED, 0,
-				  &r->counts)) {
-		gpucr_relay_undo_pause(r, kfd);
-		NL_SET_ERR_MSG(ack, "the session was ended meanwhile");
-		return -ECANCELED;
-	}
-	return 0;
+	if (gpucr_session_change(r->session, GPUCR_SESSION_STATE_PAUSED, 0,
+				 &r->counts) &&
+	    gpucr_session_state(r->session) != GPUCR_SESSION_STATE_ABANDONED)
+		return 0;
+	/* Its owner is gone. Where this fails it is the helper's turn. */
+	if (gpucr_relay_undo_pause(r, kfd))
+		gpucr_session_change(r->session, GPUCR_SESSION_STATE_UNPAUSED,
+				     0, NULL);
+	return gpucr_relay_too_late(ack);
 }
 
 /* A failure leaves the target paused and the session in its state. */
@@ -379,12 +411,18 @@ static int gpucr_relay_checkpoint(struct gpucr_relay *r, struct file *kfd,
 {
 	struct kfd_ioctl_criu_args args;
 	u32 state = GPUCR_SESSION_STATE_CHECKPOINTED;
-	int err;
+	int err, kept;
 
-	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_CHECKPOINT, &args);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_CHECKPOINT, &args,
+			      GPUCR_FAULT_CHECKPOINT);
 	if (err) {
 		NL_SET_ERR_MSG(ack, "KFD could not checkpoint the target");
 		state = gpucr_session_state(r->session);
+	} else {
+		kept = gpucr_queues_keep(r->session, r->priv, &r->counts, ack);
+		r->keeps = true;
+		r->kept = max(kept, 0);
+		r->kept_error = min(kept, 0);
 	}
 	gpucr_session_change(r->session, state, err, NULL);
 	return err;
@@ -397,7 +435,8 @@ static int gpucr_relay_unpause(struct gpucr_relay *r, struct file *kfd,
 	u32 state = GPUCR_SESSION_STATE_UNPAUSED;
 	int err;
 
-	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_UNPAUSE, &args);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_UNPAUSE, &args,
+			      GPUCR_FAULT_UNPAUSE);
 	/* Not paused: somebody was faster, and the queues run. */
 	if (err == -EINVAL)
 		err = 0;
@@ -409,26 +448,58 @@ static int gpucr_relay_unpause(struct gpucr_relay *r, struct file *kfd,
 	return err;
 }
 
+/* What could not be kept fails nothing: the task maps what it maps. */
+static void gpucr_relay_keep_offsets(struct gpucr_relay *r,
+				     const struct gpucr_remap_buckets *b,
+				     struct netlink_ext_ack *ack)
+{
+	r->keeps = true;
+	r->kept_error = PTR_ERR_OR_ZERO(b);
+	if (!r->kept_error)
+		r->kept_error = gpucr_remap_fill(r->session, r->image_pid, b,
+						 &r->kept, ack);
+}
+
+/* Into the ledger: the caller, with its memory as it is now. */
+static void gpucr_relay_enter(struct gpucr_session *s)
+{
+	struct mm_struct *mm = current->mm;
+	struct gpucr_task *t;
+
+	mmgrab(mm);
+	spin_lock(&s->lock);
+	t = gpucr_session_task(s, task_tgid(current));
+	swap(t->mm, mm);
+	t->resumed = false;
+	spin_unlock(&s->lock);
+	if (mm)
+		mmdrop(mm);
+}
+
 static int gpucr_relay_restore(struct gpucr_relay *r, struct file *kfd,
 			       struct netlink_ext_ack *ack)
 {
+	struct gpucr_remap_buckets *buckets = NULL;
 	struct gpucr_session *s = r->session;
 	struct kfd_ioctl_criu_args args;
-	struct gpucr_task *t;
 	int err;
 
-	gpucr_session_change(s, GPUCR_SESSION_STATE_RESTORING, 0, NULL);
-	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_RESTORE, &args);
+	/* A task restored for a session that is gone could not be resumed. */
+	if (!gpucr_session_change(s, GPUCR_SESSION_STATE_RESTORING, 0, NULL))
+		return gpucr_relay_too_late(ack);
+	if (r->image_pid)
+		buckets = gpucr_remap_read(r->devices, r->bos, &r->counts, ack);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_RESTORE, &args,
+			      GPUCR_FAULT_RESTORE);
+	if (!err && r->image_pid)
+		gpucr_relay_keep_offsets(r, buckets, ack);
+	gpucr_remap_buckets_free(buckets);
 	if (err) {
 		NL_SET_ERR_MSG(ack, "KFD could not restore the task");
 		gpucr_session_change(s, GPUCR_SESSION_STATE_FAILED, err, NULL);
 		return err;
 	}
-	spin_lock(&s->lock);
-	t = gpucr_session_task(s, task_tgid(current));
-	t->mm = current->mm;
-	t->resumed = false;
-	spin_unlock(&s->lock);
+	gpucr_relay_enter(s);
 	gpucr_session_change(s, GPUCR_SESSION_STATE_RESTORED, 0, NULL);
 	return 0;
 }
@@ -457,7 +528,8 @@ static int gpucr_relay_resume(struct gpucr_relay *r, struct file *kfd,
 	err = gpucr_relay_ledger(r, true, ack);
 	if (err)
 		return err;
-	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_RESUME, &args);
+	err = gpucr_relay_kfd(r, kfd, KFD_CRIU_OP_RESUME, &args,
+			      GPUCR_FAULT_RESUME);
 	if (err) {
 		NL_SET_ERR_MSG(ack, "KFD could not resume the task");
 		gpucr_session_change(s, GPUCR_SESSION_STATE_FAILED, err, NULL);

@@ -30,8 +30,12 @@ enum gpucr_relay_op {
  * @bos: address in the caller's memory
  * @priv: address in the caller's memory
  * @counts: what lies there; after a pause: what KFD counted
+ * @image_pid: restore: the task's pid in the image; 0: keep no offsets
+ * @keeps: @kept is told
+ * @kept: queues or offsets that the session has kept
+ * @kept_error: why not all of them, negative, or 0
  * @error: 0 or a negative errno
- * @message: constant sentence on @error, or NULL
+ * @message: constant sentence on @error or @kept_error, or NULL
  *
  * Owned by the dump; netlink serialises all use.
  */
@@ -46,6 +50,10 @@ struct gpucr_relay {
 	u64 bos;
 	u64 priv;
 	struct gpucr_counts counts;
+	u32 image_pid;
+	bool keeps;
+	u32 kept;
+	int kept_error;
 	int error;
 	const char *message;
 };

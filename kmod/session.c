@@ -2,25 +2,30 @@
 /*
  * Sessions: their life, their state, who owns them.
  *
- * Locks, outermost first: relay, gpucr_sessions_lock, notify, lock. Only a
- * relay waits for KFD, and only a relay waits for a relay.
+ * Locks, outermost first: relay, gpucr_sessions_lock, notify, lock; data is
+ * taken under relay or alone. Only a relay waits for KFD, and only a relay
+ * waits for a relay.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
 #include <linux/printk.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 
+#include "fault.h"
 #include "netlink.h"
 #include "recover.h"
+#include "remap.h"
 #include "session.h"
 #include "snapshot.h"
 #include "task.h"
@@ -29,10 +34,12 @@
 static DEFINE_MUTEX(gpucr_sessions_lock);
 static LIST_HEAD(gpucr_sessions);
 static u32 gpucr_num_sessions;
+static bool gpucr_draining;
 
 static atomic64_t gpucr_total;
 static atomic64_t gpucr_abandoned;
 static atomic64_t gpucr_recovered;
+static atomic64_t gpucr_recovery_failed;
 
 static void gpucr_session_release(struct kref *ref)
 {
@@ -41,8 +48,12 @@ static void gpucr_session_release(struct kref *ref)
 
 	list_for_each_entry_safe(t, next, &s->tasks, node) {
 		put_pid(t->tgid);
+		if (t->mm)
+			mmdrop(t->mm);
 		kfree(t);
 	}
+	kvfree(s->queues);
+	gpucr_remap_free_all(&s->remaps);
 	if (s->kfd)
 		fput(s->kfd);
 	put_pid(s->target);
@@ -95,9 +106,90 @@ bool gpucr_session_owned(struct gpucr_session *s)
 	return owned;
 }
 
+static bool gpucr_session_member(struct gpucr_session *s)
+{
+	bool member;
+
+	spin_lock(&s->lock);
+	member = gpucr_session_task(s, task_tgid(current));
+	spin_unlock(&s->lock);
+	return member;
+}
+
+/**
+ * gpucr_session_check_part() - is the caller the owner or a member?
+ * @s: the session
+ * @ack: told why not
+ *
+ * Return: 0 or -EPERM.
+ */
+int gpucr_session_check_part(struct gpucr_session *s,
+			     struct netlink_ext_ack *ack)
+{
+	if (gpucr_session_owned(s) || gpucr_session_member(s))
+		return 0;
+	NL_SET_ERR_MSG(ack,
+		       "the session belongs to another process, and this one has not joined");
+	return -EPERM;
+}
+
+/* The very file of the session, or one that means its KFD process. */
+static bool gpucr_session_held_by(struct gpucr_session *s,
+				  const struct file *file)
+{
+	bool held;
+
+	spin_lock(&s->lock);
+	held = file == s->owner_file ||
+	       (s->kfd && file->f_op == s->kfd->f_op &&
+		file->private_data == s->kfd->private_data);
+	spin_unlock(&s->lock);
+	return held;
+}
+
+/**
+ * gpucr_session_check_look() - may the caller see what a session has kept?
+ * @s: the session
+ * @holder: a file that gives the right to, referenced by the caller; or NULL
+ * @ack: told why not
+ *
+ * Return: 0 for the owner, a member, the target, its tracer and who holds such
+ * a file; else -EPERM.
+ */
+int gpucr_session_check_look(struct gpucr_session *s, const struct file *holder,
+			     struct netlink_ext_ack *ack)
+{
+	if (gpucr_session_owned(s) || gpucr_session_member(s))
+		return 0;
+	if (s->target && !gpucr_task_check_mine(s->target, NULL))
+		return 0;
+	if (holder && gpucr_session_held_by(s, holder))
+		return 0;
+	NL_SET_ERR_MSG(ack,
+		       "the caller has no part in the session and holds no file of it");
+	return -EPERM;
+}
+
 u32 gpucr_session_state(struct gpucr_session *s)
 {
 	return READ_ONCE(s->state);
+}
+
+/**
+ * gpucr_session_pausing() - KFD is about to be asked to pause
+ * @s: the session, its relay mutex held by the caller
+ *
+ * Until gpucr_session_change() tells what came of it the session does not end
+ * with its owner.
+ *
+ * Return: false where it has ended already.
+ */
+bool gpucr_session_pausing(struct gpucr_session *s)
+{
+	spin_lock(&s->lock);
+	s->pausing = !s->ended;
+	spin_unlock(&s->lock);
+	return s->pausing;
 }
 
 /* Number in the namespace given; 0 where it has none there. */
@@ -230,8 +322,7 @@ static bool gpucr_state_over(u32 state)
  * Sends the event. A session whose owner is gone ends when its target runs.
  * May sleep.
  *
- * Return: false where the session has ended: nothing is changed then, and a
- * caller that has paused the target must undo it.
+ * Return: false where the session has ended: nothing is changed then.
  */
 bool gpucr_session_change(struct gpucr_session *s, u32 state, int error,
 			  const struct gpucr_counts *counts)
@@ -249,6 +340,7 @@ bool gpucr_session_change(struct gpucr_session *s, u32 state, int error,
 	if (s->owner_gone)
 		state = gpucr_session_orphan_state(state);
 	changed = state != s->state;
+	s->pausing = false;
 	unpin = gpucr_session_set_state(s, state);
 	if (error && !s->error)
 		s->error = -error;
@@ -288,7 +380,7 @@ static bool gpucr_session_disown(struct gpucr_session *s,
 	s->owner_file = NULL;
 	if (gpucr_state_paused(s->state))
 		gpucr_session_set_state(s, GPUCR_SESSION_STATE_ABANDONED);
-	else
+	else if (!s->pausing)
 		s->ended = true;
 	gpucr_session_tell(s, info, &init_pid_ns);
 	return true;
@@ -300,19 +392,21 @@ static bool gpucr_session_disown(struct gpucr_session *s,
  * @file: the session's file, which was closed; or NULL
  * @owner: the thread group that has died; or NULL
  *
- * A paused target makes the session ABANDONED and its recovery begin; any
- * other session ends. Does nothing where @file or @owner are no longer the
- * session's. Runs in a dying process too. May sleep.
+ * A paused target makes the session ABANDONED and its recovery begin; while a
+ * pause is under way its outcome decides; any other session ends. Does nothing
+ * where @file or @owner are no longer the session's. Runs in a dying process
+ * too. May sleep.
  */
 void gpucr_session_orphan(struct gpucr_session *s, const struct file *file,
 			  const struct pid *owner)
 {
 	struct gpucr_session_info info;
-	bool orphan, paused;
+	bool orphan, paused, ended;
 
 	mutex_lock(&s->notify);
 	spin_lock(&s->lock);
 	orphan = gpucr_session_disown(s, file, owner, &info);
+	ended = orphan && s->ended;
 	spin_unlock(&s->lock);
 	paused = orphan && gpucr_state_paused(info.state);
 	if (paused) {
@@ -323,7 +417,7 @@ void gpucr_session_orphan(struct gpucr_session *s, const struct file *file,
 
 	if (paused) {
 		gpucr_watch_kick(s);
-	} else if (orphan) {
+	} else if (ended) {
 		gpucr_session_drop_kfd(s);
 		gpucr_session_unlink(s);
 	}
@@ -378,6 +472,8 @@ static struct gpucr_session *gpucr_session_alloc(u32 direction,
 	INIT_LIST_HEAD(&s->tasks);
 	mutex_init(&s->relay);
 	mutex_init(&s->notify);
+	mutex_init(&s->data);
+	s->remaps = RB_ROOT;
 	spin_lock_init(&s->lock);
 	s->direction = direction;
 	s->target = get_pid(target);
@@ -460,7 +556,12 @@ static struct gpucr_session *gpucr_session_insert(struct gpucr_session *new,
 	mutex_lock(&gpucr_sessions_lock);
 	s = new->kfd ? gpucr_session_rival(new->kfd) : NULL;
 	if (s && gpucr_session_adopt(s, new)) {
+		/* Also while draining: somebody is there to end it. */
 		gpucr_session_get(s);
+	} else if (gpucr_draining) {
+		NL_SET_ERR_MSG(ack,
+			       "the module is being upgraded and takes no new sessions");
+		s = ERR_PTR(-EAGAIN);
 	} else if (s) {
 		NL_SET_ERR_MSG(ack, "the KFD process has a session already");
 		s = ERR_PTR(-EBUSY);
@@ -489,14 +590,19 @@ static struct gpucr_session *gpucr_session_insert(struct gpucr_session *new,
  * The caller is the owner, and has checked that it may be.
  *
  * Return: the session with a reference for its file, or an error pointer:
- * -EBUSY where the KFD process has a session, -EMFILE, -ENOMEM.
+ * -EBUSY where the KFD process has a session, -EAGAIN while the module is
+ * drained, -EMFILE, -ENOMEM.
  */
 struct gpucr_session *gpucr_session_open(u32 direction, struct pid *target,
 					 struct file *kfd,
 					 struct netlink_ext_ack *ack)
 {
 	struct gpucr_session *new, *s;
+	int err;
 
+	err = gpucr_fault(GPUCR_FAULT_SESSION_NEW);
+	if (err)
+		return ERR_PTR(err);
 	new = gpucr_session_alloc(direction, target, kfd);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
@@ -539,12 +645,15 @@ struct gpucr_task *gpucr_session_task(struct gpucr_session *s, struct pid *tgid)
 int gpucr_session_join(struct gpucr_session *s, struct netlink_ext_ack *ack)
 {
 	struct gpucr_task *t;
-	int err = 0;
+	int err;
 
 	if (s->direction != GPUCR_DIRECTION_RESTORE) {
 		NL_SET_ERR_MSG(ack, "only a restore session has members");
 		return -EINVAL;
 	}
+	err = gpucr_fault(GPUCR_FAULT_JOIN);
+	if (err)
+		return err;
 	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
 	if (!t)
 		return -ENOMEM;
@@ -616,8 +725,27 @@ void gpucr_session_stats(struct gpucr_session_stats *stats)
 {
 	mutex_lock(&gpucr_sessions_lock);
 	stats->open = gpucr_num_sessions;
+	stats->draining = gpucr_draining;
 	mutex_unlock(&gpucr_sessions_lock);
 	stats->total = atomic64_read(&gpucr_total);
 	stats->abandoned = atomic64_read(&gpucr_abandoned);
 	stats->recovered = atomic64_read(&gpucr_recovered);
+	stats->recovery_failed = atomic64_read(&gpucr_recovery_failed);
+}
+
+/* The helper was given up. */
+void gpucr_session_unrecovered(void)
+{
+	atomic64_inc(&gpucr_recovery_failed);
+}
+
+/*
+ * Once it returns no session is made any more, or they are made again. What is
+ * abandoned may still be adopted, which makes none.
+ */
+void gpucr_session_drain(bool drain)
+{
+	mutex_lock(&gpucr_sessions_lock);
+	gpucr_draining = drain;
+	mutex_unlock(&gpucr_sessions_lock);
 }

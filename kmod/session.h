@@ -6,6 +6,7 @@
 #include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -14,6 +15,7 @@
 #include <uapi/linux/gpucr.h>
 
 struct file;
+struct gpucr_queues;
 struct gpucr_snapshot;
 struct mm_struct;
 struct netlink_ext_ack;
@@ -36,13 +38,14 @@ struct gpucr_counts {
  * struct gpucr_task - a task that joined a restore session
  * @node: in the session's list
  * @tgid: thread group, referenced
- * @mm: memory that RESTORE filled; compared, never followed; NULL before that
+ * @mm: memory that RESTORE filled; NULL before that. Compared, never followed;
+ *	referenced, so that no other memory gets its address
  * @resumed: RESUME has been relayed for it
  */
 struct gpucr_task {
 	struct list_head node;
 	struct pid *tgid;
-	const struct mm_struct *mm;
+	struct mm_struct *mm;
 	bool resumed;
 };
 
@@ -56,6 +59,11 @@ struct gpucr_task {
  * @created: when
  * @relay: one KFD call at a time; nothing else waits for it
  * @notify: keeps events in the order of the changes that they tell
+ * @data: protects @queues, @remaps and @num_remaps; what only tells the state
+ *	never takes it
+ * @queues: of the last checkpoint; queue.c
+ * @remaps: where the BOs of a restore have come to; remap.c
+ * @num_remaps: how many
  * @lock: protects what follows, and is never held while anything sleeps
  * @state: enum gpucr_session_state
  * @error: errno of the first operation that failed, positive
@@ -63,6 +71,8 @@ struct gpucr_task {
  * @owner_comm: its name
  * @owner_file: the session's file; compared, never followed
  * @owner_gone: the file is closed or the thread group dead
+ * @pausing: KFD is asked to pause, and may have done so already: a session that
+ *	loses its owner now may not end before that is known
  * @ended: no longer in the list, or about to leave it
  * @kfd: KFD file of the target, referenced until its queues run again, the
  *	session ends or the target is gone: it keeps a dead job's memory
@@ -87,6 +97,10 @@ struct gpucr_session {
 	ktime_t created;
 	struct mutex relay;	/* KFD calls */
 	struct mutex notify;	/* events */
+	struct mutex data;	/* the next three */
+	struct gpucr_queues *queues;
+	struct rb_root remaps;
+	u32 num_remaps;
 
 	spinlock_t lock;	/* all that follows */
 	u32 state;
@@ -95,6 +109,7 @@ struct gpucr_session {
 	char owner_comm[TASK_COMM_LEN];
 	const struct file *owner_file;
 	bool owner_gone;
+	bool pausing;
 	bool ended;
 	struct file *kfd;
 	ktime_t paused_since;
@@ -137,6 +152,8 @@ struct gpucr_session_stats {
 	u64 total;
 	u64 abandoned;
 	u64 recovered;
+	u64 recovery_failed;
+	bool draining;
 };
 
 /* The queues of the target are stopped in these states. */
@@ -154,7 +171,12 @@ struct gpucr_session *gpucr_session_find(u64 id, struct netlink_ext_ack *ack);
 void gpucr_session_get(struct gpucr_session *s);
 void gpucr_session_put(struct gpucr_session *s);
 bool gpucr_session_owned(struct gpucr_session *s);
+int gpucr_session_check_part(struct gpucr_session *s,
+			     struct netlink_ext_ack *ack);
+int gpucr_session_check_look(struct gpucr_session *s, const struct file *holder,
+			     struct netlink_ext_ack *ack);
 u32 gpucr_session_state(struct gpucr_session *s);
+bool gpucr_session_pausing(struct gpucr_session *s);
 bool gpucr_session_change(struct gpucr_session *s, u32 state, int error,
 			  const struct gpucr_counts *counts);
 void gpucr_session_orphan(struct gpucr_session *s, const struct file *file,
@@ -165,6 +187,8 @@ struct gpucr_task *gpucr_session_task(struct gpucr_session *s, struct pid *tgid)
 struct gpucr_snapshot *gpucr_session_snapshot(u64 id,
 					      struct netlink_ext_ack *ack);
 void gpucr_session_stats(struct gpucr_session_stats *stats);
+void gpucr_session_unrecovered(void);
+void gpucr_session_drain(bool drain);
 
 struct file *gpucr_session_file(struct gpucr_session *s);
 

@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 
+#include "fault.h"
 #include "session.h"
 
 static int gpucr_session_file_release(struct inode *inode, struct file *file)
@@ -32,10 +33,12 @@ static const struct file_operations gpucr_session_fops = {
  */
 struct file *gpucr_session_file(struct gpucr_session *s)
 {
+	int err = gpucr_fault(GPUCR_FAULT_SESSION_FILE);
 	struct file *file;
 
-	file = anon_inode_getfile("[gpucr-session]", &gpucr_session_fops, s,
-				  O_RDONLY | O_CLOEXEC);
+	file = err ? ERR_PTR(err) :
+		     anon_inode_getfile("[gpucr-session]", &gpucr_session_fops,
+					s, O_RDONLY | O_CLOEXEC);
 	if (IS_ERR(file)) {
 		gpucr_session_orphan(s, NULL, NULL);
 		gpucr_session_put(s);

@@ -3,6 +3,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "fault.h"
 #include "snapshot.h"
 
 /**
@@ -18,6 +19,8 @@ struct gpucr_snapshot *gpucr_snapshot_alloc(u32 room, u32 entry_size)
 {
 	struct gpucr_snapshot *snap;
 
+	if (gpucr_fault(GPUCR_FAULT_SNAPSHOT))
+		return NULL;
 	snap = kvzalloc(sizeof(*snap) + (size_t)room * entry_size,
 			GFP_KERNEL_ACCOUNT);
 	if (!snap)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Make the generated files from uapi/specs/gpucr.yaml with the kernel's YNL generator.
+# Make the generated files from uapi/specs/gpucr.yaml: code with the kernel's YNL generator, docs/protocol.md with our own.
 #
-# usage: regen.sh [--check]      --check: change nothing, leave with 1 where a file differs from what would be made
+# usage: regen.sh [--check|--ksrc]      --check: change nothing, leave with 1 where a file differs from what would be made
+#                                      --ksrc: only print the directory of the kernel's YNL tools
 #
 # KSRC   an unpacked kernel source (tools/net/ynl, Documentation/netlink); default: those two, unpacked once from
 #        /usr/src/linux-source-6.12.tar.xz (Debian's linux-source-6.12) into the cache
@@ -66,6 +67,7 @@ make_files() {
 	gen=$(realpath "$gen")
 	cp "$TOP/uapi/specs/gpucr.yaml" "$STAGE/$SPEC"
 	generate "$gen" uapi header gpucr.h
+	"$TOP/scripts/protocol_doc.py" "$TOP/uapi/specs/gpucr.yaml" >"$STAGE/protocol.md" || die "no docs/protocol.md"
 	# The generator's table of groups has no flags, and ours must carry one: kmod/netlink.c has the table.
 	sed -i '/^mcast-groups:/,$d' "$STAGE/$SPEC"
 	generate "$gen" kernel header netlink_gen.h
@@ -86,7 +88,11 @@ main() {
 	case ${1-} in
 	'') ;;
 	--check) check=1 ;;
-	*) die "usage: regen.sh [--check]" ;;
+	--ksrc)
+		kernel_source
+		return
+		;;
+	*) die "usage: regen.sh [--check|--ksrc]" ;;
 	esac
 	python3 -c 'import yaml, jsonschema' 2>/dev/null || die "needs python3-yaml and python3-jsonschema"
 	ksrc=$(kernel_source)
@@ -95,6 +101,7 @@ main() {
 	place $check gpucr.h uapi/linux/gpucr.h || bad=1
 	place $check netlink_gen.h kmod/netlink_gen.h || bad=1
 	place $check netlink_gen.c kmod/netlink_gen.c || bad=1
+	place $check protocol.md docs/protocol.md || bad=1
 	[[ $bad == 0 ]] || die "generated files differ from the spec: run scripts/regen.sh and commit"
 }
 

@@ -111,7 +111,10 @@ struct gpucr_kfdpriv_svm {
 
 /**
  * struct gpucr_kfdpriv - private data being read
- * @data: the bytes; owned by the caller, who keeps them unchanged
+ * @data: the bytes; owned by the caller
+ * @fetch: copies what lies inside the data and is not at @data but elsewhere;
+ *	0 or -errno. NULL: they are at @data, unchanged while they are read.
+ *	Where they may change, each call's result is good by itself only
  * @size: how many
  * @num_devices: as PROCESS_INFO said
  * @num_bos: as PROCESS_INFO said
@@ -121,6 +124,8 @@ struct gpucr_kfdpriv_svm {
  */
 struct gpucr_kfdpriv {
 	const __u8 *data;
+	int (*fetch)(const struct gpucr_kfdpriv *p, __u64 offset, void *to,
+		     __u64 len);
 	__u64 size;
 	__u32 num_devices;
 	__u32 num_bos;
@@ -158,6 +163,8 @@ static inline int gpucr_kfdpriv_read(const struct gpucr_kfdpriv *p,
 {
 	if (offset > p->size || len > p->size - offset)
 		return -EINVAL;
+	if (p->fetch)
+		return p->fetch(p, offset, to, len);
 	memcpy(to, p->data + offset, len);
 	return 0;
 }

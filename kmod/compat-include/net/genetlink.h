@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shims for kernels without split operations; see docs/kernels.md. */
+/* Shims for kernels up to 6.1; see docs/kernels.md. */
 #ifndef GPUCR_COMPAT_NET_GENETLINK_H
 #define GPUCR_COMPAT_NET_GENETLINK_H
 
@@ -18,6 +18,12 @@
 #ifndef GPUCR_HAVE_GENL_INFO_DUMP
 /* Both have the attributes, and nothing else of it is used. */
 #define genl_info_dump(cb)	genl_dumpit_info(cb)
+#endif
+
+#ifndef GPUCR_HAVE_DUMP_START_EXTACK
+/* compat_refusal.c */
+int gpucr_register_family(struct genl_family *family);
+#define genl_register_family(family)	gpucr_register_family(family)
 #endif
 
 #endif
