@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Buffer objects. Their pages come into being when first touched, full of
- * KFDSIM_POISON, and are poisoned again before the kernel gets them back.
+ * KFDSIM_POISON (VRAM) or 0 (GTT), and are poisoned before the kernel gets
+ * them back.
  */
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -32,9 +33,17 @@ void kfdsim_bo_exit(void)
 	free_page((unsigned long)poison);
 }
 
-const void *kfdsim_poison_page(void)
+/**
+ * kfdsim_bo_fresh_page() - a page as those that nobody has written
+ * @bo: of such a BO
+ *
+ * amdgpu clears system memory for its users; what it gives of VRAM is not for
+ * anybody to rely on, and nothing may be restored by survival.
+ */
+const void *kfdsim_bo_fresh_page(const struct kfdsim_bo *bo)
 {
-	return poison;
+	return bo->domain == AMDGPU_GEM_DOMAIN_VRAM ? poison :
+	       page_address(ZERO_PAGE(0));
 }
 
 static int charge(atomic64_t *used, u64 total, u64 size)
@@ -57,7 +66,7 @@ static int bo_charge(struct kfdsim_bo *bo, u64 size)
 
 static void bo_uncharge(struct kfdsim_bo *bo)
 {
-	if (bo->userptr)
+	if (bo->userptr || bo->borrowed)
 		return;
 	if (bo->domain == AMDGPU_GEM_DOMAIN_VRAM)
 		atomic64_sub(bo->base.size, &bo->gpu->vram_used);
@@ -72,8 +81,13 @@ static void bo_free(struct drm_gem_object *obj)
 	unsigned long i;
 
 	xa_for_each(&bo->pages, i, page) {
-		void *va = kmap_local_page(page);
+		void *va;
 
+		if (bo->borrowed) {
+			put_page(page);
+			continue;
+		}
+		va = kmap_local_page(page);
 		kfdsim_fill_poison(va);
 		kunmap_local(va);
 		__free_page(page);
@@ -190,6 +204,37 @@ struct kfdsim_bo *kfdsim_bo_create_userptr(struct kfdsim_gpu *gpu,
 	return bo;
 }
 
+/**
+ * kfdsim_bo_create_borrowed() - make a BO of pages that exist already
+ * @gpu: whose
+ * @pages: of which it takes references
+ * @n: how many
+ *
+ * Return: the BO with one reference, or an ERR_PTR.
+ */
+struct kfdsim_bo *kfdsim_bo_create_borrowed(struct kfdsim_gpu *gpu,
+					    struct page **pages, unsigned int n)
+{
+	struct kfdsim_bo *bo;
+	unsigned int i;
+	int ret;
+
+	bo = bo_alloc(gpu, n * PAGE_SIZE, AMDGPU_GEM_DOMAIN_CPU, 0);
+	if (!bo)
+		return ERR_PTR(-ENOMEM);
+	bo->borrowed = true;
+	atomic_inc(&live);
+	for (i = 0; i < n; i++) {
+		ret = xa_err(xa_store(&bo->pages, i, pages[i], GFP_KERNEL));
+		if (ret) {
+			kfdsim_bo_put(bo);
+			return ERR_PTR(ret);
+		}
+		get_page(pages[i]);
+	}
+	return bo;
+}
+
 u64 kfdsim_bo_mmap_offset(struct kfdsim_bo *bo)
 {
 	return drm_vma_node_offset_addr(&bo->base.vma_node);
@@ -211,7 +256,7 @@ void kfdsim_bo_revoke(struct kfdsim_bo *bo, struct drm_file *file)
  * @pgoff: page within it
  *
  * Return: a page that lives as long as the caller's reference of bo; NULL: it
- * would read KFDSIM_POISON.
+ * would read as kfdsim_bo_fresh_page().
  */
 struct page *kfdsim_bo_peek(struct kfdsim_bo *bo, pgoff_t pgoff)
 {
@@ -239,7 +284,7 @@ struct page *kfdsim_bo_page(struct kfdsim_bo *bo, pgoff_t pgoff)
 	if (!page)
 		return NULL;
 	va = kmap_local_page(page);
-	kfdsim_fill_poison(va);
+	kfdsim_copy_words(va, kfdsim_bo_fresh_page(bo), PAGE_SIZE);
 	kunmap_local(va);
 	old = xa_cmpxchg(&bo->pages, pgoff, NULL, page, GFP_KERNEL);
 	if (!old)
@@ -302,12 +347,13 @@ static int bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 	struct kfdsim_bo *bo = gem_to_kfdsim_bo(obj);
 	pgoff_t pgoff = vma->vm_pgoff - drm_vma_node_start(&obj->vma_node);
 
-	if (bo->userptr || bo->gem_flags & AMDGPU_GEM_CREATE_NO_CPU_ACCESS)
+	if (bo->userptr || bo->borrowed ||
+	    bo->gem_flags & AMDGPU_GEM_CREATE_NO_CPU_ACCESS)
 		return -EPERM;
 	if (pgoff + vma_pages(vma) > obj->size >> PAGE_SHIFT)
 		return -EINVAL;
 	/* libhsakmt makes PROT_NONE, MAP_PRIVATE mappings; amdgpu lets it. */
-	if (is_cow_mapping(vma->vm_flags)) {
+	if ((vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == VM_MAYWRITE) {
 		if (vma->vm_flags & VM_ACCESS_FLAGS)
 			return -EINVAL;
 		kfdsim_vma_clear(vma, VM_MAYWRITE);
@@ -341,7 +387,8 @@ u64 kfdsim_bo_digest(struct kfdsim_bo *bo)
 			xxh64_update(&state, va, PAGE_SIZE);
 			kunmap_local(va);
 		} else {
-			xxh64_update(&state, poison, PAGE_SIZE);
+			xxh64_update(&state, kfdsim_bo_fresh_page(bo),
+				     PAGE_SIZE);
 		}
 		cond_resched();
 	}

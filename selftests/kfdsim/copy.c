@@ -72,7 +72,7 @@ static void fill_words(void *dst, u32 pattern, size_t words)
 		WRITE_ONCE(*d++, v);
 }
 
-/* Make a whole page look as memory that nobody has written. */
+/* Fill a page with KFDSIM_POISON. */
 void kfdsim_fill_poison(void *dst)
 {
 	fill_words(dst, KFDSIM_POISON * 0x01010101U, PAGE_SIZE / sizeof(u64));
@@ -99,7 +99,7 @@ static int page_rw(struct kfdsim_bo *bo, u64 off, void *buf, size_t len,
 	if (!write) {
 		page = kfdsim_bo_peek(bo, off >> PAGE_SHIFT);
 		if (!page) {
-			kfdsim_copy_words(buf, kfdsim_poison_page() + in, len);
+			kfdsim_copy_words(buf, kfdsim_bo_fresh_page(bo) + in, len);
 			return 0;
 		}
 	} else {
@@ -113,6 +113,8 @@ static int page_rw(struct kfdsim_bo *bo, u64 off, void *buf, size_t len,
 	else
 		kfdsim_copy_words(buf, va + in, len);
 	kunmap_local(va);
+	if (write && bo->written)
+		bo->written(bo);
 	return 0;
 }
 
@@ -194,7 +196,7 @@ static int copy_within_page(struct kfdsim_bo *dst, u64 dst_off,
 		page = kfdsim_bo_peek(src, src_off >> PAGE_SHIFT);
 		if (!page)
 			return kfdsim_bo_rw(dst, dst_off,
-					    (void *)kfdsim_poison_page() +
+					    (void *)kfdsim_bo_fresh_page(src) +
 					    offset_in_page(src_off), len, true);
 		va = kmap_local_page(page);
 		ret = kfdsim_bo_rw(dst, dst_off, va + offset_in_page(src_off),
@@ -297,5 +299,7 @@ int kfdsim_bo_add64(struct kfdsim_bo *bo, u64 off, u64 value)
 	kunmap_local(va);
 	if (bo->userptr)
 		unpin_user_pages_dirty_lock(&page, 1, true);
+	else if (bo->written)
+		bo->written(bo);
 	return 0;
 }

@@ -21,8 +21,9 @@
 #define MAX_IBS		49
 #define MAX_IB_DW	0xfffff
 #define MAX_FENCES	65536
-/* Patience with a packet that waits for memory, as amdgpu's lockup timeout. */
+/* As amdgpu's lockup timeouts: for an SDMA packet that waits, for a compute IB. */
 #define LOCKUP		(10 * HZ)
+#define LOCKUP_COMPUTE	(60 * HZ)
 
 struct cs_chunk {
 	u32 id;
@@ -39,7 +40,7 @@ struct cs_chunk {
  * @chunks: read from user space
  * @nchunks: how many, some of which may not be read yet
  * @ibs: IB chunks seen
- * @ring: of the last of them
+ * @ring: of the last of them, by kfdsim_ctx_ring()
  * @uf_bo: where the number of the submission is to be written; may be NULL
  * @uf_offset: and at which byte
  */
@@ -59,14 +60,13 @@ struct cs {
 static int check_ib(struct cs *cs, const struct cs_chunk *c)
 {
 	const struct drm_amdgpu_cs_chunk_ib *ib = c->data;
-	int ret;
+	int ring = kfdsim_ctx_ring(ib->ip_type, ib->ip_instance, ib->ring);
 
-	ret = kfdsim_ctx_check_ring(ib->ip_type, ib->ip_instance, ib->ring);
-	if (ret)
-		return ret;
+	if (ring < 0)
+		return ring;
 	if (++cs->ibs > MAX_IBS || ib->ib_bytes / 4 > MAX_IB_DW || ib->va_start & 3)
 		return -EINVAL;
-	cs->ring = ib->ring;
+	cs->ring = ring;
 	return 0;
 }
 
@@ -177,40 +177,55 @@ static int check_bo_list(struct cs *cs, u32 handle)
 	return 0;
 }
 
-static bool exec_stop(struct kfdsim_sdma *s)
+/**
+ * struct exec - one IB being executed
+ * @s: its stream
+ * @deadline: when patience ends
+ */
+struct exec {
+	struct kfdsim_sdma s;
+	unsigned long deadline;
+};
+
+static bool sdma_stop(struct kfdsim_sdma *s)
 {
 	return fatal_signal_pending(current);
 }
 
-/* Return: as kfdsim_sdma_exec(), but patient: -ETIME when that ran out. */
-static int exec_packet(struct kfdsim_sdma *s, const u32 *dw, u32 ndw)
+/* Buffers may call each other for ever. */
+static bool pm4_stop(struct kfdsim_sdma *s)
 {
-	unsigned long deadline = jiffies + LOCKUP;
-	int n;
+	const struct exec *e = container_of(s, struct exec, s);
 
-	for (;;) {
-		n = kfdsim_sdma_exec(s, dw, ndw);
-		if (n != -EAGAIN)
-			return n;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		if (time_after(jiffies, deadline))
-			return -ETIME;
-		usleep_range(100, 200);
-	}
+	return fatal_signal_pending(current) || time_after(jiffies, e->deadline);
 }
 
-static int run_packets(struct kfdsim_sdma *s, const u32 *dw, u32 ndw)
+/* A packet waits, or was stopped. Return: 0 try again; -EINTR; -ETIME. */
+static int exec_again(const struct exec *e)
+{
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	if (time_after(jiffies, e->deadline))
+		return -ETIME;
+	usleep_range(100, 200);
+	return 0;
+}
+
+static int run_sdma(struct exec *e, const u32 *dw, u32 ndw)
 {
 	u32 i = 0;
+	int n;
 
 	while (i < ndw) {
-		int n = exec_packet(s, dw + i, ndw - i);
-
+		n = kfdsim_sdma_exec(&e->s, dw + i, ndw - i);
+		if (n == -EAGAIN)
+			n = exec_again(e);
 		if (n == -ENODATA)
 			return -EINVAL;
 		if (n < 0)
 			return n;
+		if (n)
+			e->deadline = jiffies + LOCKUP;
 		i += n;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -218,28 +233,53 @@ static int run_packets(struct kfdsim_sdma *s, const u32 *dw, u32 ndw)
 	return 0;
 }
 
+static int run_sdma_ib(struct exec *e, u64 va, size_t size)
+{
+	u32 *dw = kvmalloc(size, GFP_KERNEL);
+	int ret;
+
+	if (!dw)
+		return -ENOMEM;
+	ret = kfdsim_vm_rw(e->s.vm, va, dw, size, false, &e->s.fault_va);
+	if (!ret)
+		ret = run_sdma(e, dw, size / 4);
+	kvfree(dw);
+	return ret;
+}
+
+static int run_pm4_ib(struct exec *e, u64 va, size_t size)
+{
+	struct kfdsim_pm4 p = { .s = &e->s };
+	int ret;
+
+	do {
+		ret = kfdsim_pm4_run(&p, va, size / 4);
+		if (ret == -EAGAIN)
+			ret = exec_again(e) ?: -EAGAIN;
+	} while (ret == -EAGAIN);
+	kfdsim_pm4_release(&p);
+	return ret;
+}
+
 static int run_ib(struct kfdsim_fpriv *fp, const struct drm_amdgpu_cs_chunk_ib *ib)
 {
-	struct kfdsim_sdma s = {
-		.vm = fp->vm,
-		.gpu = fp->gpu,
-		.stop = exec_stop,
+	bool pm4 = ib->ip_type == AMDGPU_HW_IP_COMPUTE;
+	struct exec e = {
+		.s.vm = fp->vm,
+		.s.gpu = fp->gpu,
+		.s.bytes = pm4 ? &fp->gpu->pm4_bytes : &fp->gpu->sdma_bytes,
+		.s.stop = pm4 ? pm4_stop : sdma_stop,
+		.deadline = jiffies + (pm4 ? LOCKUP_COMPUTE : LOCKUP),
 	};
 	size_t size = ib->ib_bytes & ~3U;
-	u32 *dw;
 	int ret;
 
 	if (!size)
 		return 0;
-	dw = kvmalloc(size, GFP_KERNEL);
-	if (!dw)
-		return -ENOMEM;
-	ret = kfdsim_vm_rw(fp->vm, ib->va_start, dw, size, false, &s.fault_va);
-	if (!ret)
-		ret = run_packets(&s, dw, size / 4);
+	ret = pm4 ? run_pm4_ib(&e, ib->va_start, size) :
+		    run_sdma_ib(&e, ib->va_start, size);
 	if (ret == -EFAULT)
-		atomic64_set(&fp->fault_va, s.fault_va);
-	kvfree(dw);
+		atomic64_set(&fp->fault_va, e.s.fault_va);
 	return ret;
 }
 
@@ -288,9 +328,9 @@ static int wait_chunk(struct cs *cs, const struct cs_chunk *c)
 			if (!ctx)
 				return -EINVAL;
 			kfdsim_ctx_put(ctx);
-			ret = kfdsim_ctx_check_ring(dep[i].ip_type,
-						    dep[i].ip_instance,
-						    dep[i].ring);
+			ret = kfdsim_ctx_ring(dep[i].ip_type,
+					      dep[i].ip_instance, dep[i].ring);
+			ret = min(ret, 0);
 		}
 		break;
 	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
@@ -433,9 +473,9 @@ static int fence_result(struct kfdsim_fpriv *fp,
 
 	if (!ctx)
 		return -EINVAL;
-	ret = kfdsim_ctx_check_ring(f->ip_type, f->ip_instance, f->ring);
-	if (!ret)
-		ret = kfdsim_ctx_result(ctx, f->ring, f->seq_no);
+	ret = kfdsim_ctx_ring(f->ip_type, f->ip_instance, f->ring);
+	if (ret >= 0)
+		ret = kfdsim_ctx_result(ctx, ret, f->seq_no);
 	kfdsim_ctx_put(ctx);
 	return ret;
 }

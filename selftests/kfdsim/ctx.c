@@ -15,7 +15,7 @@ static struct kfdsim_ctx *ctx_create(void)
 		return NULL;
 	kref_init(&ctx->ref);
 	spin_lock_init(&ctx->lock);
-	for (i = 0; i < KFDSIM_DMA_RINGS; i++)
+	for (i = 0; i < KFDSIM_RINGS; i++)
 		ctx->ring[i].next = 1;
 	return ctx;
 }
@@ -53,11 +53,15 @@ void kfdsim_ctx_release_all(struct kfdsim_fpriv *fp)
 	xa_destroy(&fp->ctxs);
 }
 
-int kfdsim_ctx_check_ring(u32 ip_type, u32 instance, u32 ring)
+int kfdsim_ctx_ring(u32 ip_type, u32 instance, u32 ring)
 {
-	if (ip_type != AMDGPU_HW_IP_DMA || instance || ring >= KFDSIM_DMA_RINGS)
+	if (instance)
 		return -EINVAL;
-	return 0;
+	if (ip_type == AMDGPU_HW_IP_DMA && ring < KFDSIM_DMA_RINGS)
+		return ring;
+	if (ip_type == AMDGPU_HW_IP_COMPUTE && ring < KFDSIM_COMPUTE_RINGS)
+		return KFDSIM_DMA_RINGS + ring;
+	return -EINVAL;
 }
 
 u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error)

@@ -121,7 +121,7 @@ static int digest_grow(struct digest_list *l)
 
 static int digest_add(struct digest_list *l, struct kfdsim_mem *mem, int handle)
 {
-	if (!mem->bo || mem->bo->userptr)
+	if (!mem->bo || mem->bo->userptr || mem->bo->borrowed)
 		return 0;
 	if (l->n == l->max && digest_grow(l))
 		return -ENOMEM;
@@ -239,19 +239,37 @@ static const struct file_operations digest_fops = {
 	.release = digest_release,
 };
 
+static void gpu_stats_show(struct seq_file *m)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} counters[] = {
+		{ "sdma_packets", offsetof(struct kfdsim_gpu, sdma_packets) },
+		{ "sdma_bytes", offsetof(struct kfdsim_gpu, sdma_bytes) },
+		{ "pm4_packets", offsetof(struct kfdsim_gpu, pm4_packets) },
+		{ "pm4_bytes", offsetof(struct kfdsim_gpu, pm4_bytes) },
+		{ "aql_packets", offsetof(struct kfdsim_gpu, aql_packets) },
+		{ "count_overruns", offsetof(struct kfdsim_gpu, count_overruns) },
+	};
+	unsigned int i, c;
+
+	for (c = 0; c < ARRAY_SIZE(counters); c++) {
+		u64 sum = 0;
+
+		for (i = 0; i < kfdsim_num_gpus; i++)
+			if (kfdsim_gpus[i])
+				sum += atomic64_read((void *)kfdsim_gpus[i] +
+						     counters[c].offset);
+		seq_printf(m, "%s %llu\n", counters[c].name, sum);
+	}
+}
+
 static int stats_show(struct seq_file *m, void *unused)
 {
-	u64 packets = 0, bytes = 0, overruns = 0;
-	unsigned int i;
-
-	for (i = 0; i < kfdsim_num_gpus; i++) {
-		packets += atomic64_read(&kfdsim_gpus[i]->sdma_packets);
-		bytes += atomic64_read(&kfdsim_gpus[i]->sdma_bytes);
-		overruns += atomic64_read(&kfdsim_gpus[i]->count_overruns);
-	}
-	seq_printf(m, "sdma_packets %llu\n", packets);
-	seq_printf(m, "sdma_bytes %llu\n", bytes);
-	seq_printf(m, "count_overruns %llu\n", overruns);
+	kfdsim_gpus_hold();
+	gpu_stats_show(m);
+	kfdsim_gpus_unhold();
 	seq_printf(m, "resume_stray %lld\n",
 		   atomic64_read(&kfdsim_stats.resume_stray));
 	seq_printf(m, "resume_null %lld\n",
@@ -310,6 +328,8 @@ int kfdsim_debugfs_init(void)
 	debugfs_create_file("digest", 0400, root, NULL, &digest_fops);
 	debugfs_create_file("stats", 0444, root, NULL, &stats_fops);
 	debugfs_create_file("fault", 0600, root, NULL, &fault_fops);
+	kfdsim_bench_init(root);
+	kfdsim_hotplug_init(root);
 	return 0;
 }
 

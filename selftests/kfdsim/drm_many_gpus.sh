@@ -51,8 +51,29 @@ machines() {
 	result $? "another machine has other ids"
 }
 
-plan 11
+# Beside another driver's node 64 do not fit below minor 192, which 6.1 does not go beyond.
+beyond() {
+	local rc
+	modprobe vgem || return
+	modprobe kfdsim gpus=64 vram_mb=64 gtt_mb=64 2>/dev/null
+	rc=$?
+	if [[ $rc == 0 ]]; then
+		[[ -c /dev/dri/renderD192 ]]
+		result $? "a 64th GPU beside another driver has minor 192"
+		modprobe -r kfdsim
+	elif [[ -e /sys/class/kfd || -e /dev/dri/renderD129 ]]; then
+		result 1 "what does not fit leaves nothing"
+	else
+		echo "ok $((++KTAP_N)) a 64th GPU beside another driver # SKIP this kernel has no render minors beyond 191"
+	fi
+	modprobe kfdsim gpus=63 vram_mb=64 gtt_mb=64 && [[ -c /dev/dri/renderD191 ]] && modprobe -r kfdsim
+	result $? "63 GPUs beside another driver"
+	modprobe -r vgem
+}
+
+plan 13
 many 8
 many 64
 machines
+beyond
 finish

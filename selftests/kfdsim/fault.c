@@ -42,6 +42,7 @@ struct fault {
 
 static struct fault faults[] = {
 	{ .name = "criu-process-info" },
+	{ .name = "criu-count" },
 	{ .name = "criu-checkpoint" },
 	{ .name = "criu-unpause" },
 	{ .name = "criu-restore" },
@@ -52,6 +53,7 @@ static struct fault faults[] = {
 	{ .name = "cs-submit" },
 	{ .name = "bo-create" },
 	{ .name = "fence-never" },
+	{ .name = "copy-partial" },
 };
 
 static DEFINE_SPINLOCK(fault_lock);

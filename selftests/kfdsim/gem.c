@@ -315,7 +315,7 @@ static int gem_op_info(struct kfdsim_bo *bo, u64 value)
 
 KFDSIM_IOCTL(kfdsim_gem_op_ioctl)
 {
-	struct drm_amdgpu_gem_op *args = data;
+	struct kfdsim_gem_op *args = data;
 	struct kfdsim_bo *bo = bo_lookup(file, args->handle);
 	int ret;
 
@@ -328,6 +328,9 @@ KFDSIM_IOCTL(kfdsim_gem_op_ioctl)
 	case AMDGPU_GEM_OP_SET_PLACEMENT:
 		/* A hint; here BOs stay where they were made. */
 		ret = bo->userptr ? -EPERM : 0;
+		break;
+	case AMDGPU_GEM_OP_GET_MAPPING_INFO:
+		ret = kfdsim_gem_mapping_info(file->driver_priv, bo, args);
 		break;
 	default:
 		ret = -EINVAL;

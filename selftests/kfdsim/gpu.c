@@ -3,12 +3,13 @@
  * The GPUs: a DRM device with driver name "amdgpu" on each software PCI
  * function, and what sysfs shows of it.
  */
-#include <linux/hash.h>
 #include <linux/kobject.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <drm/drm_drv.h>
 #include <drm/drm_file.h>
@@ -16,30 +17,13 @@
 #include <drm/drm_prime.h>
 #include "kfdsim_drm.h"
 
-static unsigned int gpus = 1;
-module_param(gpus, uint, 0444);
-MODULE_PARM_DESC(gpus, "how many GPUs, 1 to 64");
-
-static char *model = "mi210";
-module_param(model, charp, 0444);
-MODULE_PARM_DESC(model, "what they are");
-
-static unsigned int vram_mb;
-module_param(vram_mb, uint, 0444);
-MODULE_PARM_DESC(vram_mb, "VRAM of each in MiB; 0: the model's");
-
 static unsigned int gtt_mb;
 module_param(gtt_mb, uint, 0444);
 MODULE_PARM_DESC(gtt_mb, "GTT of each in MiB; 0: half of the memory");
 
-static unsigned int machine;
-module_param(machine, uint, 0444);
-MODULE_PARM_DESC(machine, "another number: other gpu_id and unique_id, as on another machine");
-
 struct kfdsim_gpu *kfdsim_gpus[KFDSIM_MAX_GPUS];
 unsigned int kfdsim_num_gpus;
 
-static const struct kfdsim_model *the_model;
 static struct kobject *module_kobj;
 
 u64 kfdsim_gpu_clock(void)
@@ -52,7 +36,7 @@ struct kfdsim_gpu *kfdsim_gpu_by_id(u32 gpu_id)
 	unsigned int i;
 
 	for (i = 0; i < kfdsim_num_gpus; i++)
-		if (kfdsim_gpus[i]->gpu_id == gpu_id)
+		if (kfdsim_gpus[i] && kfdsim_gpus[i]->gpu_id == gpu_id)
 			return kfdsim_gpus[i];
 	return NULL;
 }
@@ -118,6 +102,7 @@ static const struct drm_ioctl_desc ioctls[] = {
 	DRM_IOCTL_DEF_DRV(AMDGPU_WAIT_FENCES, kfdsim_wait_fences_ioctl, ANY),
 	DRM_IOCTL_DEF_DRV(AMDGPU_VM, kfdsim_vm_ioctl, ANY),
 	DRM_IOCTL_DEF_DRV(AMDGPU_FENCE_TO_HANDLE, kfdsim_fence_to_handle_ioctl, ANY),
+	DRM_IOCTL_DEF_DRV(AMDGPU_GEM_LIST_HANDLES, kfdsim_gem_list_handles_ioctl, ANY),
 };
 
 DEFINE_DRM_GEM_FOPS(drm_fops);
@@ -136,6 +121,7 @@ static struct drm_driver drm_driver = {
 	.name = "amdgpu",
 	.desc = "AMD GPU",
 	KFDSIM_DRM_DATE("20150101")
+	KFDSIM_DRM_PRIME_MMAP(drm_gem_prime_mmap)
 	.major = 3,
 };
 
@@ -213,25 +199,19 @@ static struct attribute *gpu_attrs[] = {
 };
 ATTRIBUTE_GROUPS(gpu);
 
-/* 16 bits, not 0, different for each GPU. */
-static u32 make_gpu_id(u64 unique_id)
-{
-	u32 id = hash_64(unique_id, 16);
-
-	while (!id || kfdsim_gpu_by_id(id))
-		id = (id + 1) & 0xffff;
-	return id;
-}
-
 static void gpu_fill(struct kfdsim_gpu *gpu, struct pci_dev *pdev,
 		     unsigned int index)
 {
+	const struct kfdsim_spec *spec = kfdsim_machine_spec(index);
+
+	spin_lock_init(&gpu->rate_lock);
 	gpu->pdev = pdev;
-	gpu->model = the_model;
+	gpu->model = spec->model;
 	gpu->index = index;
-	gpu->unique_id = hash_64((u64)machine << 8 | (index + 1), 64);
-	gpu->gpu_id = make_gpu_id(gpu->unique_id);
-	gpu->vram_size = vram_mb ? (u64)vram_mb << 20 : the_model->vram_size;
+	gpu->unique_id = spec->unique_id;
+	gpu->hive_id = spec->hive_id;
+	gpu->gpu_id = spec->gpu_id;
+	gpu->vram_size = spec->vram_size;
 	gpu->gtt_size = gtt_mb ? (u64)gtt_mb << 20 :
 			(u64)totalram_pages() / 2 << PAGE_SHIFT;
 }
@@ -310,53 +290,141 @@ static void module_dir_remove(void)
 	kobject_put(module_kobj);
 }
 
+/* Files of its render node may stay open, and get -ENODEV from then on. */
+static void gpu_drop(unsigned int index)
+{
+	struct kfdsim_gpu *gpu = kfdsim_gpus[index];
+
+	kfdsim_pci_remove(index);
+	kfdsim_gpus[index] = NULL;
+	if (gpu)
+		drm_dev_put(&gpu->drm);
+}
+
 static void gpus_drop(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < KFDSIM_MAX_GPUS; i++) {
-		kfdsim_pci_remove(i);
-		if (kfdsim_gpus[i])
-			drm_dev_put(&kfdsim_gpus[i]->drm);
-		kfdsim_gpus[i] = NULL;
-	}
+	for (i = 0; i < KFDSIM_MAX_GPUS; i++)
+		gpu_drop(i);
 	kfdsim_num_gpus = 0;
+}
+
+/*
+ * A DRM device that takes the next minors and is never registered: once it is
+ * gone they are free, and the GPUs' own have a gap there.
+ */
+struct gap {
+	struct list_head node;
+	struct platform_device *parent;
+	struct drm_device *drm;
+};
+
+static void gaps_close(struct list_head *gaps)
+{
+	struct gap *g, *next;
+
+	list_for_each_entry_safe(g, next, gaps, node) {
+		if (g->drm)
+			drm_dev_put(g->drm);
+		platform_device_unregister(g->parent);
+		kfree(g);
+	}
+}
+
+static int gap_open(struct list_head *gaps)
+{
+	struct gap *g = kzalloc(sizeof(*g), GFP_KERNEL);
+	struct drm_device *drm;
+	int ret;
+
+	if (!g)
+		return -ENOMEM;
+	g->parent = platform_device_register_simple("kfdsim-gap",
+						    PLATFORM_DEVID_AUTO, NULL, 0);
+	if (IS_ERR(g->parent)) {
+		ret = PTR_ERR(g->parent);
+		kfree(g);
+		return ret;
+	}
+	list_add(&g->node, gaps);
+	drm = drm_dev_alloc(&drm_driver, &g->parent->dev);
+	if (IS_ERR(drm))
+		return PTR_ERR(drm);
+	g->drm = drm;
+	return 0;
+}
+
+static int gpu_add(unsigned int index, struct list_head *gaps)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < kfdsim_machine_spec(index)->gap; i++)
+		ret = gap_open(gaps);
+	if (!ret)
+		ret = kfdsim_pci_add(index);
+	if (!ret && !kfdsim_gpus[index])
+		ret = -ENODEV;
+	return ret;
+}
+
+static unsigned int gpu_of_turn(unsigned int turn)
+{
+	unsigned int i = 0;
+
+	while (kfdsim_machine_spec(i)->order != turn)
+		i++;
+	return i;
 }
 
 static int gpus_add(void)
 {
-	unsigned int i;
+	unsigned int turn, n = kfdsim_machine_gpus();
+	LIST_HEAD(gaps);
+	int ret = 0;
+
+	for (turn = 0; !ret && turn < n; turn++)
+		ret = gpu_add(gpu_of_turn(turn), &gaps);
+	gaps_close(&gaps);
+	if (ret)
+		gpus_drop();
+	else
+		kfdsim_num_gpus = n;
+	return ret;
+}
+
+/**
+ * kfdsim_gpu_plug() - add a GPU of the machine that was taken away, or take it
+ * @index: which
+ * @there: true: add
+ *
+ * No process of KFD's exists. Return: 0; -EINVAL where there is no such GPU;
+ * -EEXIST or -ENODEV where it is so already; other errors.
+ */
+int kfdsim_gpu_plug(unsigned int index, bool there)
+{
 	int ret;
 
-	for (i = 0; i < gpus; i++) {
-		ret = kfdsim_pci_add(i, the_model->device_id, the_model->revision);
-		if (!ret && !kfdsim_gpus[i])
-			ret = -ENODEV;
-		if (ret) {
-			gpus_drop();
-			return ret;
-		}
-		kfdsim_num_gpus = i + 1;
+	if (index >= kfdsim_machine_gpus())
+		return -EINVAL;
+	if (there && kfdsim_gpus[index])
+		return -EEXIST;
+	if (!there && !kfdsim_gpus[index])
+		return -ENODEV;
+	if (!there) {
+		gpu_drop(index);
+		return 0;
 	}
-	return 0;
+	ret = kfdsim_pci_add(index);
+	if (!ret && !kfdsim_gpus[index]) {
+		kfdsim_pci_remove(index);
+		ret = -ENODEV;
+	}
+	return ret;
 }
 
-static int check_params(void)
-{
-	if (!gpus || gpus > KFDSIM_MAX_GPUS) {
-		pr_notice("kfdsim: gpus=%u is not within 1 and %u\n", gpus,
-			  KFDSIM_MAX_GPUS);
-		return -EINVAL;
-	}
-	the_model = kfdsim_model_find(model);
-	if (!the_model) {
-		pr_notice("kfdsim: model=%s is not known\n", model);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/** kfdsim_gpus_init() - bring up as many GPUs as the parameters say */
+/** kfdsim_gpus_init() - bring up the GPUs of the machine */
 int kfdsim_gpus_init(void)
 {
 	static const int minors[] = {
@@ -365,14 +433,14 @@ int kfdsim_gpus_init(void)
 		[KFDSIM_7_2] = 64,
 		[KFDSIM_7_3] = 64,
 	};
-	int ret = check_params();
+	int ret = kfdsim_machine_init();
 
 	if (ret)
 		return ret;
 	drm_driver.minor = minors[kfdsim_personality];
 	ret = kfdsim_bo_init();
 	if (ret)
-		return ret;
+		goto err_machine;
 	ret = module_dir_add();
 	if (ret)
 		goto err_bo;
@@ -390,6 +458,8 @@ err_module_dir:
 	module_dir_remove();
 err_bo:
 	kfdsim_bo_exit();
+err_machine:
+	kfdsim_machine_exit();
 	return ret;
 }
 
@@ -401,4 +471,5 @@ void kfdsim_gpus_exit(void)
 	module_dir_remove();
 	kfdsim_vm_check_leaks();
 	kfdsim_bo_exit();
+	kfdsim_machine_exit();
 }

@@ -64,7 +64,7 @@ static int give_dev_info(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 	d->family = m->family;
 	d->gpu_counter_freq = 100000;
 	d->max_engine_clock = m->max_engine_clk_fcompute * 1000ULL;
-	d->max_memory_clock = 1600000;
+	d->max_memory_clock = m->mem_clk * 1000ULL;
 	d->virtual_address_offset = KFDSIM_VA_RESERVED;
 	d->virtual_address_max = KFDSIM_VA_HOLE_START;
 	d->virtual_address_alignment = PAGE_SIZE;
@@ -74,14 +74,14 @@ static int give_dev_info(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 	d->high_va_max = KFDSIM_VA_HOLE_END |
 			 (KFDSIM_VA_MASK + 1 - KFDSIM_VA_TOP);
 	d->vram_type = AMDGPU_VRAM_TYPE_HBM;
-	d->vram_bit_width = 4096;
+	d->vram_bit_width = m->mem_width;
 	dev_info_shaders(d, m);
 	ret = give(info, d, sizeof(*d));
 	kfree(d);
 	return ret;
 }
 
-/* Only SDMA has rings that take submissions. */
+/* No graphics rings, as on an accelerator. */
 static int give_hw_ip(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 {
 	struct drm_amdgpu_info_hw_ip ip = { };
@@ -95,10 +95,12 @@ static int give_hw_ip(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 		ip.hw_ip_version_minor = gpu->model->gfx_target_version / 100 % 100;
 		ip.ib_start_alignment = 32;
 		ip.ib_size_alignment = 32;
+		if (info->query_hw_ip.type == AMDGPU_HW_IP_COMPUTE)
+			ip.available_rings = GENMASK(KFDSIM_COMPUTE_RINGS - 1, 0);
 		break;
 	case AMDGPU_HW_IP_DMA:
-		ip.hw_ip_version_major = 4;
-		ip.hw_ip_version_minor = 4;
+		ip.hw_ip_version_major = gpu->model->sdma_ip / 100;
+		ip.hw_ip_version_minor = gpu->model->sdma_ip % 100;
 		ip.ib_start_alignment = 256;
 		ip.ib_size_alignment = 4;
 		ip.available_rings = GENMASK(KFDSIM_DMA_RINGS - 1, 0);
@@ -235,7 +237,10 @@ static int give_fault(struct drm_amdgpu_info *info, struct kfdsim_fpriv *fp)
 #ifdef AMDGPU_INFO_MAX_IBS
 static int give_max_ibs(struct drm_amdgpu_info *info)
 {
-	u32 n[AMDGPU_HW_IP_NUM] = { [AMDGPU_HW_IP_DMA] = 49 };
+	u32 n[AMDGPU_HW_IP_NUM] = {
+		[AMDGPU_HW_IP_COMPUTE] = 49,
+		[AMDGPU_HW_IP_DMA] = 49,
+	};
 
 	return give(info, n, sizeof(n));
 }

@@ -94,6 +94,11 @@ static int criu_process_info(struct kfdsim_process *p,
 	args->num_bos = c.bos;
 	args->num_objects = c.objects;
 	args->priv_data_size = c.priv_size;
+	/* as though one BO were freed before CHECKPOINT counts */
+	if (kfdsim_fault("criu-count")) {
+		args->num_bos++;
+		args->priv_data_size += kfdsim_criu_bo_size();
+	}
 out_unlock:
 	mutex_unlock(&p->lock);
 	return ret;
@@ -132,12 +137,16 @@ static void queue_record(const struct kfdsim_queue *q,
 			 struct kfdsim_criu_queue *rec)
 {
 	struct kfdsim_criu_mqd *mqd = (void *)(rec + 1);
+	u64 *stack;
+	u32 i;
 
 	rec->object_type = KFDSIM_CRIU_QUEUE;
 	rec->q_address = q->ring;
 	rec->q_size = q->ring_size;
 	rec->read_ptr_addr = q->rptr_addr;
 	rec->write_ptr_addr = q->wptr_addr;
+	/* In words on the BAR; ours would begin with the process's frame. */
+	rec->doorbell_off = q->doorbell_id * 2;
 	rec->eop_ring_buffer_address = q->eop_addr;
 	rec->ctx_save_restore_area_address = q->ctx_addr;
 	rec->gpu_id = q->pdd->user_gpu_id;
@@ -159,9 +168,13 @@ static void queue_record(const struct kfdsim_queue *q,
 	mqd->wptr = q->wptr;
 	mqd->progress = q->progress;
 	mqd->done = q->sdma.done;
+	mqd->ib_depth = q->pm4.at.depth;
+	memcpy(mqd->ib, q->pm4.at.ib, sizeof(mqd->ib));
 	/* rung while it stood still: the doorbell page is not saved */
-	if (kfdsim_queue_is_sdma(q))
-		mqd->wptr = max(q->wptr, READ_ONCE(*q->doorbell));
+	mqd->wptr = max(q->wptr, kfdsim_doorbell_to_wptr(q, READ_ONCE(*q->doorbell)));
+	stack = (void *)mqd + rec->mqd_size;
+	for (i = 0; i < rec->ctl_stack_size / sizeof(*stack); i++)
+		stack[i] = kfdsim_ctl_stack_word(mqd, i);
 }
 
 static int checkpoint_queue(const struct kfdsim_queue *q, u64 priv, u64 *offset)

@@ -226,21 +226,57 @@ static void queue_from_record(struct kfdsim_queue *q,
 	q->gws = rec->gws;
 }
 
+static bool mqd_valid(const struct kfdsim_criu_queue *rec,
+		      const struct kfdsim_criu_mqd *mqd)
+{
+	u32 i;
+
+	if (mqd->magic != KFDSIM_MQD_MAGIC || mqd->error < 0 ||
+	    mqd->rptr > mqd->wptr || mqd->ib_depth > KFDSIM_PM4_IBS)
+		return false;
+	if (mqd->ib_depth && rec->type != KFDSIM_QUEUE_COMPUTE)
+		return false;
+	for (i = 0; i < mqd->ib_depth; i++)
+		if (mqd->ib[i].pos > mqd->ib[i].dw || mqd->ib[i].va & 3)
+			return false;
+	return true;
+}
+
+/* Is the control stack the one that was saved with this MQD? */
+static int check_ctl_stack(const struct priv_reader *r,
+			   const struct kfdsim_criu_queue *rec,
+			   const struct kfdsim_criu_mqd *mqd)
+{
+	const u64 __user *user = u64_to_user_ptr(r->base + r->offset +
+						 rec->mqd_size);
+	u32 i;
+	u64 word;
+
+	for (i = 0; i < rec->ctl_stack_size / sizeof(word); i++) {
+		if (get_user(word, user + i))
+			return -EFAULT;
+		if (word != kfdsim_ctl_stack_word(mqd, i))
+			return -EINVAL;
+	}
+	return 0;
+}
+
 static int queue_make(struct kfdsim_pdd *pdd, const struct kfdsim_criu_queue *rec,
 		      const struct kfdsim_criu_mqd *mqd)
 {
-	const struct kfdsim_queue_state state = {
+	struct kfdsim_queue_state state = {
 		.rptr = mqd->rptr,
 		.wptr = mqd->wptr,
 		.progress = mqd->progress,
 		.done = mqd->done,
 		.error = mqd->error,
+		.at.depth = mqd->ib_depth,
 	};
 	struct kfdsim_queue *want, *q;
 
-	if (mqd->magic != KFDSIM_MQD_MAGIC || mqd->error < 0 ||
-	    mqd->rptr > mqd->wptr)
+	if (!mqd_valid(rec, mqd))
 		return -EINVAL;
+	memcpy(state.at.ib, mqd->ib, sizeof(state.at.ib));
 	if (rec->q_size && !is_power_of_2(rec->q_size))
 		return -EINVAL;
 	want = kzalloc(sizeof(*want), GFP_KERNEL);
@@ -274,6 +310,9 @@ static int restore_queue(struct kfdsim_process *p, struct priv_reader *r)
 	if (copy_from_user(&mqd, u64_to_user_ptr(r->base + r->offset),
 			   sizeof(mqd)))
 		return -EFAULT;
+	ret = check_ctl_stack(r, &rec, &mqd);
+	if (ret)
+		return ret;
 	r->offset += extra;
 	return queue_make(pdd, &rec, &mqd);
 }

@@ -59,6 +59,55 @@ int kfdsim_doorbells_alloc(struct kfdsim_pdd *pdd)
 	return 0;
 }
 
+/* kfd_priv of doorbell BOs, which may outlive their pdd. Outside evict_lock. */
+static DEFINE_SPINLOCK(bo_lock);
+
+static void kick_all(struct kfdsim_pdd *pdd)
+{
+	struct kfdsim_queue *q;
+
+	spin_lock(&pdd->process->evict_lock);
+	list_for_each_entry(q, &pdd->queues, node)
+		kfdsim_queue_kick(q);
+	spin_unlock(&pdd->process->evict_lock);
+}
+
+/* A GPU rings. */
+static void doorbells_written(struct kfdsim_bo *bo)
+{
+	spin_lock(&bo_lock);
+	if (bo->kfd_priv)
+		kick_all(bo->kfd_priv);
+	spin_unlock(&bo_lock);
+}
+
+/**
+ * kfdsim_doorbells_bo() - the doorbell frame as a BO, so that GPUs can ring
+ * @pdd: whose
+ *
+ * Undone by kfdsim_doorbells_bo_forget() and a put. Return: it, or an ERR_PTR.
+ */
+struct kfdsim_bo *kfdsim_doorbells_bo(struct kfdsim_pdd *pdd)
+{
+	struct kfdsim_bo *bo =
+		kfdsim_bo_create_borrowed(pdd->gpu, pdd->doorbell_pages,
+					  KFDSIM_DOORBELL_PAGES);
+
+	if (!IS_ERR(bo)) {
+		bo->kfd_priv = pdd;
+		bo->written = doorbells_written;
+	}
+	return bo;
+}
+
+/** kfdsim_doorbells_bo_forget() - the BO may live on, but rings no more */
+void kfdsim_doorbells_bo_forget(struct kfdsim_bo *bo)
+{
+	spin_lock(&bo_lock);
+	bo->kfd_priv = NULL;
+	spin_unlock(&bo_lock);
+}
+
 static u32 sdma_doorbell(const struct kfdsim_queue *q)
 {
 	const struct kfdsim_model *m = q->pdd->gpu->model;
@@ -147,17 +196,12 @@ void kfdsim_doorbells_zap(struct kfdsim_pdd *pdd)
 static vm_fault_t doorbell_fault(struct vm_fault *vmf)
 {
 	struct kfdsim_pdd *pdd = vmf->vma->vm_private_data;
-	struct kfdsim_process *p = pdd->process;
 	unsigned long n = vmf->pgoff & (KFDSIM_DOORBELL_PAGES - 1);
-	struct kfdsim_queue *q;
 	vm_fault_t ret;
 
 	ret = vmf_insert_pfn(vmf->vma, vmf->address,
 			     page_to_pfn(pdd->doorbell_pages[n]));
-	spin_lock(&p->evict_lock);
-	list_for_each_entry(q, &pdd->queues, node)
-		kfdsim_queue_kick(q);
-	spin_unlock(&p->evict_lock);
+	kick_all(pdd);
 	return ret;
 }
 
@@ -206,6 +250,8 @@ int kfdsim_kfd_mmap(struct file *filp, struct vm_area_struct *vma)
 	case KFDSIM_MMAP_TYPE_DOORBELL:
 		return pdd ? doorbell_mmap(pdd, vma) : -ENODEV;
 	case KFDSIM_MMAP_TYPE_EVENTS:
+		if (kfdsim_personality >= KFDSIM_7_3)
+			return -EINVAL;
 		return kfdsim_events_mmap(p, vma);
 	case KFDSIM_MMAP_TYPE_MMIO:
 		return pdd ? mmio_mmap(vma) : -ENODEV;

@@ -392,11 +392,17 @@ static int event_change(struct kfdsim_process *p, u32 id, bool set)
 	return ret;
 }
 
+/** kfdsim_event_set() - signal one event, as SET_EVENT does; -EINVAL: none */
+int kfdsim_event_set(struct kfdsim_process *p, u32 id)
+{
+	return event_change(p, id, true);
+}
+
 KFDSIM_IOCTL(set_event)
 {
 	struct kfd_ioctl_set_event_args *args = data;
 
-	return event_change(p, args->event_id, true);
+	return kfdsim_event_set(p, args->event_id);
 }
 
 KFDSIM_IOCTL(reset_event)

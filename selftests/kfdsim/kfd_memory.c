@@ -14,10 +14,10 @@
 #include <uapi/drm/amdgpu_drm.h>
 #include "kfdsim_kfd.h"
 
-#define HAS_BO_FLAGS	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | \
+#define KIND_FLAGS	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | \
 			 KFD_IOC_ALLOC_MEM_FLAGS_GTT | \
-			 KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
-#define KIND_FLAGS	(HAS_BO_FLAGS | KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | \
+			 KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | \
+			 KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | \
 			 KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
 
 static void mem_account(struct kfdsim_mem *mem, bool add)
@@ -33,6 +33,8 @@ static struct kfdsim_bo *mem_make_bo(struct kfdsim_mem *mem)
 	struct kfdsim_gpu *gpu = mem->pdd->gpu;
 	u64 gem_flags = 0;
 
+	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
+		return kfdsim_doorbells_bo(mem->pdd);
 	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
 		return kfdsim_bo_create_userptr(gpu, mem->user_addr, mem->size);
 	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT)
@@ -64,7 +66,7 @@ static int mem_populate(struct kfdsim_mem *mem)
 	struct drm_file *file = kfdsim_drm_file(mem->pdd->drm_file);
 	int ret;
 
-	if (!(mem->flags & HAS_BO_FLAGS))
+	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
 		return 0;
 	mem->bo = mem_make_bo(mem);
 	if (IS_ERR(mem->bo)) {
@@ -74,6 +76,8 @@ static int mem_populate(struct kfdsim_mem *mem)
 	}
 	if (mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
 		return kfdsim_userptr_register(mem);
+	if (mem->bo->borrowed)
+		return 0;
 	ret = kfdsim_bo_allow(mem->bo, file);
 	mem->allowed = !ret;
 	return ret;
@@ -144,6 +148,8 @@ void kfdsim_mem_destroy(struct kfdsim_mem *mem)
 	if (mem->allowed)
 		kfdsim_bo_revoke(mem->bo, kfdsim_drm_file(mem->pdd->drm_file));
 	mem_account(mem, false);
+	if (mem->bo && mem->bo->borrowed)
+		kfdsim_doorbells_bo_forget(mem->bo);
 	if (mem->bo)
 		kfdsim_bo_put(mem->bo);
 	kfree(mem);
@@ -561,7 +567,7 @@ KFDSIM_IOCTL(export_dmabuf)
 		return -EINVAL;
 	mutex_lock(&p->lock);
 	mem = kfdsim_mem_lookup(p, args->handle);
-	if (mem && mem->bo && !mem->bo->userptr)
+	if (mem && mem->bo && !mem->bo->userptr && !mem->bo->borrowed)
 		ret = kfdsim_bo_export_fd(mem->bo, args->flags);
 	mutex_unlock(&p->lock);
 	if (ret < 0)

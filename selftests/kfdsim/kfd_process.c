@@ -172,7 +172,7 @@ static struct kfdsim_process *process_alloc(void)
 	INIT_DELAYED_WORK(&p->userptr_work, kfdsim_userptr_work);
 	p->notifier.ops = &process_notifier_ops;
 	for (i = 0; i < kfdsim_num_gpus; i++) {
-		if (!kfdsim_gpu_visible(kfdsim_gpus[i]))
+		if (!kfdsim_gpus[i] || !kfdsim_gpu_visible(kfdsim_gpus[i]))
 			continue;
 		ret = pdd_create(p, kfdsim_gpus[i]);
 		if (ret) {
@@ -193,7 +193,7 @@ static struct kfdsim_process *process_create(void)
 	p = process_alloc();
 	if (IS_ERR(p))
 		return p;
-	p->mapping = shmem_file_setup("kfdsim", 0, 0);
+	p->mapping = shmem_file_setup("kfdsim", 0, KFDSIM_NO_VMA_FLAGS);
 	if (IS_ERR(p->mapping)) {
 		ret = PTR_ERR(p->mapping);
 		goto err_alloc;
@@ -240,6 +240,26 @@ struct kfdsim_process *kfdsim_process_open(void)
 		p = process_create();
 	mutex_unlock(&create_mutex);
 	return p;
+}
+
+/**
+ * kfdsim_processes_hold() - keep KFD from being opened, if nobody has it open
+ *
+ * Return: 0, or -EBUSY. Undone by kfdsim_processes_unhold().
+ */
+int kfdsim_processes_hold(void)
+{
+	mutex_lock(&create_mutex);
+	flush_workqueue(kfdsim_wq);
+	if (!atomic64_read(&kfdsim_stats.processes))
+		return 0;
+	mutex_unlock(&create_mutex);
+	return -EBUSY;
+}
+
+void kfdsim_processes_unhold(void)
+{
+	mutex_unlock(&create_mutex);
 }
 
 /**

@@ -110,13 +110,22 @@ static int buffer_acquire(struct kfdsim_queue *q, unsigned int slot, u64 va,
 	return 0;
 }
 
+static int save_area_acquire(struct kfdsim_queue *q)
+{
+	const struct kfdsim_model *m = q->pdd->gpu->model;
+
+	if (q->ctl_stack_size != kfdsim_ctl_stack_size(m) ||
+	    q->ctx_size < kfdsim_cwsr_size(m))
+		return -EINVAL;
+	return buffer_acquire(q, 4, q->ctx_addr, kfdsim_cwsr_total(m));
+}
+
 /*
  * From 6.12 on the buffers of a queue must be mapped, each in a mapping of
  * its own of just that size, and cannot go away before the queue.
  */
 static int buffers_acquire(struct kfdsim_queue *q)
 {
-	const struct kfdsim_model *m = q->pdd->gpu->model;
 	int ret;
 
 	if (kfdsim_personality < KFDSIM_6_12)
@@ -130,9 +139,8 @@ static int buffers_acquire(struct kfdsim_queue *q)
 		goto out;
 	if (q->eop_addr)
 		ret = buffer_acquire(q, 3, q->eop_addr, q->eop_size);
-	if (!ret && (q->ctl_stack_size != m->ctl_stack_size ||
-		     q->ctx_size < m->cwsr_size))
-		ret = -EINVAL;
+	if (!ret)
+		ret = save_area_acquire(q);
 out:
 	if (ret)
 		buffers_release(q);
@@ -184,10 +192,9 @@ static void queue_set_state(struct kfdsim_queue *q,
 		q->progress = s->progress;
 		q->error = s->error;
 		q->sdma.done = s->done;
-	} else if (!kfdsim_queue_is_sdma(q)) {
-		q->wptr = U64_MAX;	/* any other doorbell is a submission */
+		q->pm4.at = s->at;
 	}
-	WRITE_ONCE(*q->doorbell, q->wptr);
+	WRITE_ONCE(*q->doorbell, kfdsim_wptr_to_doorbell(q, q->wptr));
 }
 
 /**
@@ -328,6 +335,13 @@ static int queue_from_args(struct kfdsim_queue *q,
 	case KFD_IOC_QUEUE_TYPE_SDMA:
 		q->type = KFDSIM_QUEUE_SDMA;
 		break;
+#ifdef KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID
+	case KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID:
+		if (kfdsim_personality < KFDSIM_6_12)
+			return -EINVAL;
+		q->type = KFDSIM_QUEUE_SDMA;
+		break;
+#endif
 	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI:
 		q->type = KFDSIM_QUEUE_SDMA_XGMI;
 		break;
@@ -345,6 +359,21 @@ static int queue_from_args(struct kfdsim_queue *q,
 	q->ctx_addr = args->ctx_save_restore_address;
 	q->ctx_size = args->ctx_save_restore_size;
 	q->ctl_stack_size = args->ctl_stack_size;
+	return 0;
+}
+
+/* A queue for one engine is, for us, one of the kind that this engine is. */
+static int choose_engine(struct kfdsim_queue *q, const struct kfdsim_model *m,
+			 const struct kfd_ioctl_create_queue_args *args)
+{
+#ifdef KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID
+	if (args->queue_type != KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID)
+		return 0;
+	if (args->sdma_engine_id >= m->num_sdma_engines + m->num_sdma_xgmi_engines)
+		return -EINVAL;
+	if (args->sdma_engine_id >= m->num_sdma_engines)
+		q->type = KFDSIM_QUEUE_SDMA_XGMI;
+#endif
 	return 0;
 }
 
@@ -370,6 +399,9 @@ KFDSIM_IOCTL(create_queue)
 		ret = ret == -ENODEV ? -ESRCH : ret;
 		goto out_unlock;
 	}
+	ret = choose_engine(want, pdd->gpu->model, args);
+	if (ret)
+		goto out_unlock;
 	q = kfdsim_queue_create(pdd, want, NULL);
 	if (IS_ERR(q)) {
 		ret = PTR_ERR(q);

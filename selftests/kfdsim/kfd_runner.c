@@ -5,8 +5,9 @@
  * process for a few milliseconds at a time, so that a dying process waits for
  * it no longer than that.
  *
- * SDMA rptr and wptr are monotonic byte counts. Compute queues are kept as
- * objects only: any submission ends in a queue error.
+ * rptr and wptr are kept as bytes that only grow, whatever the kind of queue:
+ * user space sees bytes (SDMA), a position in the ring in dwords (PM4), or the
+ * number of the next packet (AQL).
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -47,27 +48,13 @@ static void sdma_trap(struct kfdsim_sdma *s, u32 int_ctx)
 	kfdsim_event_interrupt(q->pdd->process, int_ctx);
 }
 
-static void runner_error(struct kfdsim_queue *q, int err)
-{
-	if (err == -EFAULT)
-		kfdsim_event_memory_fault(q->pdd, q->sdma.fault_va);
-	else
-		kfdsim_event_hw_exception(q->pdd);
-	pr_info("kfdsim: pid %d queue %u stopped: error %d at rptr 0x%llx, address 0x%llx\n",
-		q->pdd->process->pid, q->qid, err, q->rptr,
-		err == -EFAULT ? q->sdma.fault_va : 0);
-	WRITE_ONCE(q->error, -err);
-}
-
 /* Take over the doorbell. Return: there is something between rptr and wptr. */
 static bool runner_ring(struct kfdsim_queue *q)
 {
-	u64 value = READ_ONCE(*q->doorbell);
+	u64 wptr = kfdsim_doorbell_to_wptr(q, READ_ONCE(*q->doorbell));
 
-	if (!kfdsim_queue_is_sdma(q))
-		return value != q->wptr;
-	if (value > q->wptr)
-		q->wptr = value;
+	if (wptr > q->wptr)
+		q->wptr = wptr;
 	return q->wptr / 4 > q->rptr / 4;
 }
 
@@ -88,8 +75,17 @@ static int runner_read_ring(struct kfdsim_queue *q, size_t ndw)
 
 static int runner_write_rptr(struct kfdsim_queue *q)
 {
-	return kfdsim_vm_rw(q->pdd->vm, q->rptr_addr, &q->rptr, sizeof(q->rptr),
-			    true, &q->sdma.fault_va);
+	u64 value = q->rptr;
+	size_t len = sizeof(value);
+
+	if (kfdsim_queue_is_aql(q)) {
+		value /= KFDSIM_AQL_DW * 4;
+	} else if (!kfdsim_queue_is_sdma(q)) {
+		value = (value & (q->ring_size - 1)) / 4;
+		len = sizeof(u32);
+	}
+	return kfdsim_vm_rw(q->pdd->vm, q->rptr_addr, &value, len, true,
+			    &q->sdma.fault_va);
 }
 
 /* A packet longer than the buffer. */
@@ -109,22 +105,47 @@ static int runner_grow(struct kfdsim_queue *q, size_t avail_dw)
 	return 0;
 }
 
+/* Bytes from rptr that may hold packets, or an error. */
+static s64 runner_avail(const struct kfdsim_queue *q)
+{
+	u64 avail = q->wptr - q->rptr;
+
+	if (kfdsim_queue_is_aql(q))	/* rung for what is not there yet */
+		return min(avail, q->ring_size);
+	return avail > q->ring_size ? -EOVERFLOW : (s64)avail;
+}
+
+static int runner_exec(struct kfdsim_queue *q, const u32 *dw, unsigned int ndw)
+{
+	int ret;
+
+	if (kfdsim_queue_is_sdma(q))
+		return kfdsim_sdma_exec(&q->sdma, dw, ndw);
+	if (!kfdsim_queue_is_aql(q))
+		return kfdsim_pm4_exec(&q->pm4, dw, ndw);
+	ret = ndw < KFDSIM_AQL_DW ? -ENODATA : kfdsim_aql_exec(q, dw);
+	/* others are behind it: who took its number will fill it */
+	if (ret == -ENODATA && q->wptr - q->rptr > KFDSIM_AQL_DW * 4)
+		ret = -EAGAIN;
+	return ret;
+}
+
 /*
- * Fetch once and execute. Return: 0 go on; -EAGAIN leave, or a poll is not
- * satisfied; -ENODATA the last packet is incomplete; another: queue error.
+ * Fetch once and execute. Return: 0 go on; -EAGAIN leave, or a packet waits;
+ * -ENODATA the last packet is incomplete; another: queue error.
  */
 static int runner_step(struct kfdsim_queue *q)
 {
-	size_t avail = (q->wptr - q->rptr) / 4;
+	s64 avail = runner_avail(q);
 	size_t ndw, pos = 0;
 	int ret;
 
-	if (avail > q->ring_size / 4)
-		return -EOVERFLOW;
-	ndw = min(avail, q->buf_dw);
+	if (avail < 0)
+		return avail;
+	ndw = min_t(size_t, avail / 4, q->buf_dw);
 	ret = runner_read_ring(q, ndw);
 	while (!ret && pos < ndw) {
-		ret = kfdsim_sdma_exec(&q->sdma, q->buf + pos, ndw - pos);
+		ret = runner_exec(q, q->buf + pos, ndw - pos);
 		if (ret <= 0)
 			break;
 		pos += ret;
@@ -132,12 +153,14 @@ static int runner_step(struct kfdsim_queue *q)
 		WRITE_ONCE(q->progress, q->progress + 1);
 		ret = runner_leave(q) ? -EAGAIN : 0;
 	}
-	if (ret == -ENODATA)
-		ret = pos ? 0 : runner_grow(q, avail);
+	if (ret == -ENODATA && pos)
+		ret = 0;
+	else if (ret == -ENODATA && !kfdsim_queue_is_aql(q))
+		ret = runner_grow(q, avail / 4);
 	return ret;
 }
 
-static enum batch_end runner_sdma(struct kfdsim_queue *q)
+static enum batch_end runner_packets(struct kfdsim_queue *q)
 {
 	u64 start = q->rptr;
 	int ret = 0;
@@ -157,15 +180,7 @@ static enum batch_end runner_sdma(struct kfdsim_queue *q)
 		return BATCH_IDLE;
 	if (ret == -EAGAIN)
 		return runner_leave(q) ? BATCH_MORE : BATCH_POLL;
-	runner_error(q, ret);
-	return BATCH_IDLE;
-}
-
-static enum batch_end runner_compute(struct kfdsim_queue *q)
-{
-	if (!runner_ring(q))
-		return BATCH_IDLE;
-	runner_error(q, -EOPNOTSUPP);
+	kfdsim_queue_error(q, ret);
 	return BATCH_IDLE;
 }
 
@@ -178,7 +193,7 @@ static enum batch_end runner_batch(struct kfdsim_queue *q)
 		return BATCH_GONE;
 	kthread_use_mm(mm);
 	q->deadline = jiffies + msecs_to_jiffies(BATCH_MS);
-	end = kfdsim_queue_is_sdma(q) ? runner_sdma(q) : runner_compute(q);
+	end = runner_packets(q);
 	kthread_unuse_mm(mm);
 	/* this may be the last user: never tear an address space down here */
 	mmput_async(mm);
@@ -210,11 +225,8 @@ static void runner_end(struct kfdsim_queue *q)
 /* Look again without reading or changing what belongs to a batch. */
 static bool runner_has_work(const struct kfdsim_queue *q)
 {
-	u64 value = READ_ONCE(*q->doorbell);
-
-	if (!kfdsim_queue_runnable(q))
-		return false;
-	return kfdsim_queue_is_sdma(q) ? value > q->wptr : value != q->wptr;
+	return kfdsim_queue_runnable(q) &&
+	       kfdsim_doorbell_to_wptr(q, READ_ONCE(*q->doorbell)) > q->wptr;
 }
 
 static void runner_sleep(struct kfdsim_queue *q)
@@ -272,6 +284,10 @@ int kfdsim_runner_start(struct kfdsim_queue *q)
 	q->sdma.trap = sdma_trap;
 	q->sdma.stop = sdma_stop;
 	q->sdma.priv = q;
+	q->sdma.bytes = kfdsim_queue_is_sdma(q) ? &q->pdd->gpu->sdma_bytes :
+						  &q->pdd->gpu->pm4_bytes;
+	q->pm4.s = &q->sdma;
+	q->pm4.progress = &q->progress;
 	q->buf_dw = FETCH_DW;
 	q->buf = kvmalloc_array(q->buf_dw, 4, GFP_KERNEL);
 	if (!q->buf)
@@ -289,5 +305,6 @@ int kfdsim_runner_start(struct kfdsim_queue *q)
 void kfdsim_runner_stop(struct kfdsim_queue *q)
 {
 	kthread_stop(q->runner);
+	kfdsim_pm4_release(&q->pm4);
 	kvfree(q->buf);
 }

@@ -18,6 +18,9 @@
 #define TEXT_MAX	2048
 #define LINK_PCIE	2
 #define LINK_XGMI	11
+/* all are caches of a GPU's processors */
+#define CACHE_DATA		9
+#define CACHE_INSTRUCTION	10
 #define GPU_SIMD_BASE	0x80001000U
 
 /* A file, and the directory that it is in if that is its own. */
@@ -37,7 +40,8 @@ struct topo_dir {
 };
 
 static unsigned int topo_nodes;
-static unsigned int topo_cpu_nodes;
+static unsigned int topo_generation = 2;
+static unsigned int topo_cpu_nodes;	/* of a machine of ours */
 
 unsigned int kfdsim_topology_nodes(void)
 {
@@ -137,19 +141,20 @@ static int add_mem(struct topo_node *t, u32 heap, u64 size, u32 width, u32 clk)
 	return topo_add_leaf(t->mem, t->n_mem++, t->gpu, t->text);
 }
 
-static int add_cache(struct topo_node *t, u32 level, u32 size_kb)
+static int add_cache(struct topo_node *t, u32 level, u32 size_kb, u32 type,
+		     u32 first)
 {
 	unsigned int i;
 
 	seq_buf_init(&t->s, t->text, sizeof(t->text));
-	prop(t, "processor_id_low", GPU_SIMD_BASE);
+	prop(t, "processor_id_low", GPU_SIMD_BASE + first);
 	prop(t, "level", level);
 	prop(t, "size", size_kb);
 	prop(t, "cache_line_size", level == 1 ? 64 : 128);
 	prop(t, "cache_lines_per_tag", 1);
 	prop(t, "association", 0);
 	prop(t, "latency", 0);
-	prop(t, "type", 9);
+	prop(t, "type", type);
 	seq_buf_printf(&t->s, "sibling_map 1");
 	for (i = 1; i < 32; i++)
 		seq_buf_printf(&t->s, ",0");
@@ -157,28 +162,67 @@ static int add_cache(struct topo_node *t, u32 level, u32 size_kb)
 	return topo_add_leaf(t->caches, t->n_caches++, t->gpu, t->text);
 }
 
-static int add_link(struct topo_node *t, bool p2p, unsigned int to, u32 type,
-		    u32 weight, u32 flags)
+/* count of them, each for as many CUs as the other ones of its kind */
+static int add_caches(struct topo_node *t, u32 count, u32 level, u32 size_kb,
+		      u32 type)
 {
-	bool routed = p2p;
-	u32 min_bw = type == LINK_XGMI ? 50000 : 312;
-	u32 max_bw = type == LINK_XGMI ? 50000 : 32000;
+	const struct kfdsim_model *m = t->gpu->model;
+	u32 i, cus = m->simd_count / m->simd_per_cu;
+	int ret = 0;
 
+	for (i = 0; !ret && size_kb && i < count; i++)
+		ret = add_cache(t, level, size_kb, type, i * cus / count);
+	return ret;
+}
+
+static int add_gpu_caches(struct topo_node *t)
+{
+	const struct kfdsim_model *m = t->gpu->model;
+	int ret = add_caches(t, m->simd_count / m->simd_per_cu, 1, m->l1_kb,
+			     CACHE_DATA);
+
+	if (!ret)
+		ret = add_caches(t, m->shared_caches, 1, m->scalar_kb, CACHE_DATA);
+	if (!ret)
+		ret = add_caches(t, m->shared_caches, 1, m->instruction_kb,
+				 CACHE_INSTRUCTION);
+	if (!ret)
+		ret = add_caches(t, m->array_count, 1, m->array_kb, CACHE_DATA);
+	if (!ret)
+		ret = add_caches(t, 1, 2, m->l2_kb, CACHE_DATA);
+	if (!ret)
+		ret = add_caches(t, 1, 3, m->l3_kb, CACHE_DATA);
+	return ret;
+}
+
+/* What there is at one end of a link. */
+struct link {
+	unsigned int to;
+	u32 type;
+	u32 weight;
+	u32 min_bw;
+	u32 max_bw;
+	u32 engines;
+	u32 flags;
+};
+
+static int add_link(struct topo_node *t, bool p2p, const struct link *l)
+{
 	seq_buf_init(&t->s, t->text, sizeof(t->text));
-	prop(t, "type", type);
+	prop(t, "type", l->type);
 	prop(t, "version_major", 0);
 	prop(t, "version_minor", 0);
 	prop(t, "node_from", t->id);
-	prop(t, "node_to", to);
-	prop(t, "weight", weight);
+	prop(t, "node_to", l->to);
+	prop(t, "weight", l->weight);
 	prop(t, "min_latency", 0);
 	prop(t, "max_latency", 0);
-	prop(t, "min_bandwidth", routed ? 0 : min_bw);
-	prop(t, "max_bandwidth", routed ? 0 : max_bw);
+	prop(t, "min_bandwidth", l->min_bw);
+	prop(t, "max_bandwidth", l->max_bw);
 	prop(t, "recommended_transfer_size", 0);
 	if (kfdsim_personality >= KFDSIM_6_12)
-		prop(t, "recommended_sdma_engine_id_mask", routed ? 0 : 3);
-	prop(t, "flags", flags);
+		prop(t, "recommended_sdma_engine_id_mask", l->engines);
+	prop(t, "flags", l->flags);
 	if (p2p)
 		return topo_add_leaf(t->p2p, t->n_p2p++, t->gpu, t->text);
 	return topo_add_leaf(t->io, t->n_io++, t->gpu, t->text);
@@ -189,23 +233,81 @@ static bool same_hive(const struct kfdsim_gpu *a, const struct kfdsim_gpu *b)
 	return a->hive_id && a->hive_id == b->hive_id;
 }
 
+static struct link pcie_link(const struct kfdsim_gpu *gpu, unsigned int to,
+			     u32 flags)
+{
+	return (struct link) {
+		.to = to, .type = LINK_PCIE, .weight = 20, .min_bw = 312,
+		.max_bw = gpu->model->pcie_mbps, .engines = 3, .flags = flags,
+	};
+}
+
+static struct link routed_link(unsigned int to, u32 weight, u32 flags)
+{
+	return (struct link) {
+		.to = to, .type = LINK_PCIE, .weight = weight, .flags = flags,
+	};
+}
+
+/*
+ * Within a hive. Partitions of one board are nearer to each other; those of
+ * different boards have no figure.
+ */
+static struct link xgmi_link(const struct kfdsim_gpu *a,
+			     const struct kfdsim_gpu *b, unsigned int to)
+{
+	const struct kfdsim_model *m = a->model;
+	bool board = a->unique_id == b->unique_id;
+	struct link l = {
+		.to = to, .type = LINK_XGMI, .weight = 15,
+		.min_bw = m->xgmi_mbps, .max_bw = m->xgmi_mbps, .flags = 1,
+		.engines = GENMASK(m->num_sdma_engines - 1, 0),
+	};
+
+	if (m->num_sdma_xgmi_engines) {
+		l.engines = GENMASK(m->num_sdma_xgmi_engines - 1, 0) <<
+			    m->num_sdma_engines;
+		return l;
+	}
+	l.weight = board ? 13 : 41;
+	if (!board) {
+		l.min_bw = 0;
+		l.max_bw = 0;
+	}
+	return l;
+}
+
+/* Number of a GPU's node: those that were taken away have none. */
+static unsigned int node_of(unsigned int index)
+{
+	unsigned int i, n = topo_cpu_nodes;
+
+	for (i = 0; i < index; i++)
+		n += !!kfdsim_gpus[i];
+	return n;
+}
+
 /* GPUs hang on CPU node 0; others are reached over it, or over xGMI. */
 static int add_gpu_links(struct topo_node *t)
 {
+	struct link l = pcie_link(t->gpu, 0, 1);
 	unsigned int i;
-	int ret = add_link(t, false, 0, LINK_PCIE, 20, 1);
+	int ret = add_link(t, false, &l);
 
-	for (i = 1; !ret && i < topo_cpu_nodes; i++)
-		ret = add_link(t, true, i, LINK_PCIE, 52, 1);
+	for (i = 1; !ret && i < topo_cpu_nodes; i++) {
+		l = routed_link(i, 52, 1);
+		ret = add_link(t, true, &l);
+	}
 	for (i = 0; !ret && i < kfdsim_num_gpus; i++) {
-		if (kfdsim_gpus[i] == t->gpu)
+		struct kfdsim_gpu *other = kfdsim_gpus[i];
+		bool hive;
+
+		if (!other || other == t->gpu)
 			continue;
-		if (same_hive(kfdsim_gpus[i], t->gpu))
-			ret = add_link(t, false, topo_cpu_nodes + i, LINK_XGMI,
-				       15, 1);
-		else
-			ret = add_link(t, true, topo_cpu_nodes + i, LINK_PCIE,
-				       40, 3);
+		hive = same_hive(other, t->gpu);
+		l = hive ? xgmi_link(t->gpu, other, node_of(i)) :
+			   routed_link(node_of(i), 40, 3);
+		ret = add_link(t, !hive, &l);
 	}
 	return ret;
 }
@@ -215,9 +317,15 @@ static int add_cpu_links(struct topo_node *t)
 	unsigned int i;
 	int ret = 0;
 
-	for (i = 0; !ret && i < kfdsim_num_gpus; i++)
-		ret = add_link(t, t->id, topo_cpu_nodes + i, LINK_PCIE,
-			       t->id ? 52 : 20, 3);
+	for (i = 0; !ret && i < kfdsim_num_gpus; i++) {
+		struct link l;
+
+		if (!kfdsim_gpus[i])
+			continue;
+		l = t->id ? routed_link(node_of(i), 52, 3) :
+			    pcie_link(kfdsim_gpus[i], node_of(i), 3);
+		ret = add_link(t, t->id, &l);
+	}
 	return ret;
 }
 
@@ -255,8 +363,8 @@ static void props_common(struct topo_node *t, const struct kfdsim_model *m,
 	     m ? m->num_sdma_queues_per_engine : 0);
 	prop(t, "num_cp_queues", m ? m->num_cp_queues : 0);
 	if (kfdsim_personality >= KFDSIM_6_12) {
-		prop(t, "cwsr_size", m ? m->cwsr_size : 0);
-		prop(t, "ctl_stack_size", m ? m->ctl_stack_size : 0);
+		prop(t, "cwsr_size", m ? kfdsim_cwsr_size(m) : 0);
+		prop(t, "ctl_stack_size", m ? kfdsim_ctl_stack_size(m) : 0);
 	}
 }
 
@@ -334,11 +442,10 @@ static int add_node(struct kobject *nodes, unsigned int id, int nid,
 	if (ret)
 		goto out_free;
 	if (gpu) {
-		ret = add_mem(t, 1, gpu->vram_size, 4096, 1600);
+		ret = add_mem(t, 1, gpu->vram_size, gpu->model->mem_width,
+			      gpu->model->mem_clk);
 		if (!ret)
-			ret = add_cache(t, 1, 16);
-		if (!ret)
-			ret = add_cache(t, 2, 8192);
+			ret = add_gpu_caches(t);
 		if (!ret)
 			ret = add_gpu_links(t);
 	} else {
@@ -355,11 +462,85 @@ out_free:
 	return ret;
 }
 
+/* The lines that tell where a GPU is are true here, all others as they were. */
+static void captured_props(struct seq_buf *s, const char *props,
+			   const struct kfdsim_gpu *gpu)
+{
+	const char *end;
+
+	for (; *props; props = *end ? end + 1 : end) {
+		end = strchrnul(props, '\n');
+		if (gpu && strstarts(props, "drm_render_minor "))
+			seq_buf_printf(s, "drm_render_minor %d\n",
+				       kfdsim_gpu_render_minor(gpu));
+		else if (gpu && strstarts(props, "location_id "))
+			seq_buf_printf(s, "location_id %u\n",
+				       kfdsim_gpu_location(gpu));
+		else if (gpu && strstarts(props, "domain "))
+			seq_buf_printf(s, "domain %u\n",
+				       kfdsim_gpu_domain(gpu));
+		else
+			seq_buf_printf(s, "%.*s\n", (int)(end - props), props);
+	}
+}
+
+static int add_captured_files(struct topo_node *t, const struct kfdsim_node *n)
+{
+	struct kobject *dirs[KFDSIM_LEAF_DIRS] = {
+		[KFDSIM_MEM_BANKS] = t->mem,
+		[KFDSIM_CACHES] = t->caches,
+		[KFDSIM_IO_LINKS] = t->io,
+		[KFDSIM_P2P_LINKS] = t->p2p,
+	};
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < n->num_leaves; i++)
+		ret = topo_add_leaf(dirs[n->leaves[i].dir], n->leaves[i].id, t->gpu,
+				    n->leaves[i].text);
+	if (ret)
+		return ret;
+	snprintf(t->text, sizeof(t->text), "%u", t->gpu ? t->gpu->gpu_id : 0);
+	ret = topo_add_file(t->kobj, "gpu_id", t->gpu, t->text);
+	if (!ret)
+		ret = topo_add_file(t->kobj, "name", t->gpu, n->name);
+	if (ret)
+		return ret;
+	seq_buf_init(&t->s, t->text, sizeof(t->text));
+	captured_props(&t->s, n->props, t->gpu);
+	if (seq_buf_has_overflowed(&t->s))
+		return -E2BIG;
+	return topo_add_file(t->kobj, "properties", t->gpu, t->text);
+}
+
+static int add_captured(struct kobject *nodes, const struct kfdsim_node *n)
+{
+	struct topo_node *t = kzalloc(sizeof(*t), GFP_KERNEL);
+	int ret;
+
+	if (!t)
+		return -ENOMEM;
+	t->id = n->id;
+	t->gpu = n->gpu < 0 ? NULL : kfdsim_gpus[n->gpu];
+	ret = add_node_dirs(t, nodes);
+	if (!ret)
+		ret = add_captured_files(t, n);
+	kfree(t);
+	return ret;
+}
+
 static int add_nodes(struct kobject *nodes)
 {
-	unsigned int i;
+	const struct kfdsim_node *captured;
+	unsigned int i, n;
 	int nid, ret = 0;
 
+	captured = kfdsim_capture_nodes(&n);
+	for (i = 0; !ret && i < n; i++)
+		ret = add_captured(nodes, &captured[i]);
+	topo_nodes = n;
+	if (ret || n)
+		return ret;
 	topo_cpu_nodes = num_online_nodes();
 	for_each_online_node(nid) {
 		ret = add_node(nodes, topo_nodes++, nid, NULL);
@@ -367,31 +548,13 @@ static int add_nodes(struct kobject *nodes)
 			return ret;
 	}
 	for (i = 0; !ret && i < kfdsim_num_gpus; i++)
-		ret = add_node(nodes, topo_nodes++, 0, kfdsim_gpus[i]);
-	return ret;
-}
-
-/** kfdsim_topology_init() - make the tree below the kfd device */
-int kfdsim_topology_init(struct kobject *parent)
-{
-	struct kobject *top = topo_add_dir(parent, "topology");
-	struct kobject *nodes = top ? topo_add_dir(top, "nodes") : NULL;
-	int ret = nodes ? 0 : -ENOMEM;
-
-	if (!ret)
-		ret = topo_add_file(top, "generation_id", NULL, "2\n");
-	if (!ret)
-		ret = topo_add_file(top, "system_properties", NULL,
-				    "platform_oem 35498446626881\nplatform_id 2314885668560749121\nplatform_rev 1\n");
-	if (!ret)
-		ret = add_nodes(nodes);
-	if (ret)
-		kfdsim_topology_exit();
+		if (kfdsim_gpus[i])
+			ret = add_node(nodes, topo_nodes++, 0, kfdsim_gpus[i]);
 	return ret;
 }
 
 /* Children come before their parents in the lists. */
-void kfdsim_topology_exit(void)
+static void drop_all(void)
 {
 	struct topo_dir *d, *next_d;
 	struct topo_file *f, *next_f;
@@ -407,4 +570,44 @@ void kfdsim_topology_exit(void)
 		kfree(f->text);
 		kfree(f);
 	}
+}
+
+/** kfdsim_topology_init() - make the tree below the kfd device */
+int kfdsim_topology_init(struct kobject *parent)
+{
+	struct kobject *top = topo_add_dir(parent, "topology");
+	struct kobject *nodes = top ? topo_add_dir(top, "nodes") : NULL;
+	char generation[12];
+	int ret = nodes ? 0 : -ENOMEM;
+
+	snprintf(generation, sizeof(generation), "%u", topo_generation);
+	if (!ret)
+		ret = topo_add_file(top, "generation_id", NULL, generation);
+	if (!ret)
+		ret = topo_add_file(top, "system_properties", NULL,
+				    "platform_oem 35498446626881\nplatform_id 2314885668560749121\nplatform_rev 1\n");
+	if (!ret)
+		ret = add_nodes(nodes);
+	if (ret)
+		drop_all();
+	return ret;
+}
+
+void kfdsim_topology_exit(void)
+{
+	drop_all();
+}
+
+/**
+ * kfdsim_topology_rebuild() - make it again, since the GPUs are others
+ * @parent: as for kfdsim_topology_init()
+ *
+ * Readers may find it half made, and see by generation_id that it changed.
+ */
+int kfdsim_topology_rebuild(struct kobject *parent)
+{
+	drop_all();
+	topo_generation++;
+	topo_nodes = 0;
+	return kfdsim_topology_init(parent);
 }

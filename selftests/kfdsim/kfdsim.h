@@ -15,6 +15,7 @@
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/rwsem.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
 #include <drm/drm_device.h>
@@ -22,7 +23,7 @@
 #include <drm/drm_gem.h>
 
 #define KFDSIM_MAX_GPUS	64
-/* Content of VRAM and GTT that nobody has written. */
+/* Content of VRAM that nobody has written, and of all that was freed. */
 #define KFDSIM_POISON	0xa5
 
 struct pci_dev;
@@ -56,20 +57,120 @@ struct kfdsim_model {
 	u32 num_sdma_xgmi_engines;
 	u32 num_sdma_queues_per_engine;
 	u32 num_cp_queues;
-	u32 cwsr_size;
-	u32 ctl_stack_size;
 	u32 max_engine_clk_fcompute;
 	u32 fw_version;
 	u32 capability;			/* SVM bit clear */
 	u32 debug_prop;
 	u32 sdma_fw_version;
+	u32 sdma_ip;			/* major * 100 + minor */
 	u32 num_xcc;
+	u32 l1_kb;			/* one a CU */
+	u32 scalar_kb;
+	u32 instruction_kb;
+	u32 shared_caches;		/* of each of these two */
+	u32 array_kb;			/* one a shader array; 0: none */
+	u32 l2_kb;
+	u32 l3_kb;			/* 0: none */
+	u32 mem_width;
+	u32 mem_clk;
+	u32 pcie_mbps;
+	u32 xgmi_mbps;
 	u32 cp_mqd_size;		/* bytes of a compute queue's MQD */
 	u32 sdma_mqd_size;
 	u64 vram_size;			/* default, bytes */
 };
 
+#define KFDSIM_CAP_SVM	0x08000000U
+
 const struct kfdsim_model *kfdsim_model_find(const char *name);
+const struct kfdsim_model *kfdsim_model_near(u32 gfx_target_version);
+
+/**
+ * struct kfdsim_spec - one GPU of the machine, before it exists
+ * @model: what it is
+ * @order: its turn to get a DRM minor
+ * @gap: DRM minors left out before it
+ * @board: GPUs of one board are partitions of one device
+ * @partition: which of them it is
+ * @domain: PCI domain
+ * @bus: PCI bus
+ * @devfn: PCI device and function
+ * @gpu_id: KFD's 16-bit id, never 0
+ * @unique_id: of the board
+ * @hive_id: GPUs with the same, if it is not 0, are joined by xGMI
+ * @vram_size: bytes
+ */
+struct kfdsim_spec {
+	const struct kfdsim_model *model;
+	unsigned int order;
+	unsigned int gap;
+	unsigned int board;
+	unsigned int partition;
+	u16 domain;
+	u8 bus;
+	u8 devfn;
+	u32 gpu_id;
+	u64 unique_id;
+	u64 hive_id;
+	u64 vram_size;
+};
+
+/* machine.c: fixed from init to exit */
+int kfdsim_machine_init(void);
+void kfdsim_machine_exit(void);
+unsigned int kfdsim_machine_gpus(void);
+const struct kfdsim_spec *kfdsim_machine_spec(unsigned int index);
+
+enum kfdsim_leaf_dir {
+	KFDSIM_MEM_BANKS,
+	KFDSIM_CACHES,
+	KFDSIM_IO_LINKS,
+	KFDSIM_P2P_LINKS,
+	KFDSIM_LEAF_DIRS,
+};
+
+/**
+ * struct kfdsim_leaf - a directory of a captured node that has properties only
+ * @dir: in which
+ * @id: its name
+ * @text: the properties
+ */
+struct kfdsim_leaf {
+	enum kfdsim_leaf_dir dir;
+	u32 id;
+	const char *text;
+};
+
+/**
+ * struct kfdsim_node - a node of a captured topology
+ * @id: its name
+ * @gpu: index of the GPU; -1 for a CPU
+ * @gpu_id: 0 for a CPU, and where the capture has none
+ * @name: may be empty
+ * @props: text of its properties
+ * @leaves: what its directories hold
+ * @num_leaves: how many
+ */
+struct kfdsim_node {
+	u32 id;
+	int gpu;
+	u32 gpu_id;
+	const char *name;
+	const char *props;
+	const struct kfdsim_leaf *leaves;
+	unsigned int num_leaves;
+};
+
+/* capture.c; no nodes where the topology is one of our own */
+int kfdsim_capture_load(const char *path);
+int kfdsim_capture_specs(struct kfdsim_spec *specs, unsigned int n);
+void kfdsim_capture_drop(void);
+const struct kfdsim_node *kfdsim_capture_nodes(unsigned int *n);
+
+/* cwsr.c */
+u32 kfdsim_ctl_stack_size(const struct kfdsim_model *m);
+u32 kfdsim_cwsr_size(const struct kfdsim_model *m);
+u64 kfdsim_cwsr_total(const struct kfdsim_model *m);
 
 /**
  * struct kfdsim_gpu - one simulated GPU
@@ -78,14 +179,21 @@ const struct kfdsim_model *kfdsim_model_find(const char *name);
  * @model: what it is
  * @index: position, 0-based; also the order in the topology
  * @gpu_id: KFD's 16-bit id, never 0
+ * @unique_id: of its board
+ * @hive_id: see struct kfdsim_spec
  * @vram_size: bytes that VRAM BOs may use
  * @gtt_size: bytes that GTT BOs may use
  * @vram_used: bytes that they use
  * @gtt_used: the same for GTT
  * @sdma_packets: SDMA packets executed, user queues and DRM submissions
  * @sdma_bytes: bytes that SDMA packets have written
+ * @pm4_packets: PM4 packets executed, those in indirect buffers too
+ * @pm4_bytes: bytes that PM4 packets and the signals of AQL packets wrote
+ * @aql_packets: AQL packets executed
  * @count_overruns: copies whose COUNT reached one byte past a power-of-two
  *	page-multiple length (a known bug of a client, tolerated)
+ * @rate_lock: protects @rate_free
+ * @rate_free: when its copies so far are over, if their rate is limited
  */
 struct kfdsim_gpu {
 	struct drm_device drm;
@@ -101,14 +209,26 @@ struct kfdsim_gpu {
 	atomic64_t gtt_used;
 	atomic64_t sdma_packets;
 	atomic64_t sdma_bytes;
+	atomic64_t pm4_packets;
+	atomic64_t pm4_bytes;
+	atomic64_t aql_packets;
 	atomic64_t count_overruns;
+	spinlock_t rate_lock;		/* see above */
+	u64 rate_free;
 };
 
 #define drm_to_kfdsim_gpu(d) container_of(d, struct kfdsim_gpu, drm)
 
-/* Fixed from init to exit. gpu.c */
+/*
+ * As many as the machine has; NULL where one is taken away, which happens only
+ * while no process of KFD's exists, under kfdsim_processes_hold(). gpu.c
+ */
 extern struct kfdsim_gpu *kfdsim_gpus[KFDSIM_MAX_GPUS];
 extern unsigned int kfdsim_num_gpus;
+int kfdsim_gpu_plug(unsigned int index, bool there);
+/* For those who only look: no GPU is taken away between these. kfd_hotplug.c */
+void kfdsim_gpus_hold(void);
+void kfdsim_gpus_unhold(void);
 
 struct kfdsim_gpu *kfdsim_gpu_by_id(u32 gpu_id);
 int kfdsim_gpus_init(void);
@@ -126,10 +246,12 @@ u32 kfdsim_gpu_domain(const struct kfdsim_gpu *gpu);
  * @domain: AMDGPU_GEM_DOMAIN_VRAM or _GTT; AMDGPU_GEM_DOMAIN_CPU for userptr
  * @gem_flags: AMDGPU_GEM_CREATE_*
  * @pages: page index to struct page, made on first use and filled with
- *	KFDSIM_POISON; empty for userptr
+ *	KFDSIM_POISON (VRAM) or 0 (GTT); empty for userptr
  * @user_addr: first address of a userptr BO
  * @user_mm: its address space (mm_count held); NULL otherwise
  * @userptr: user memory: no pages, no mmap, no export
+ * @borrowed: pages of somebody else's: no mmap, no export, no poison
+ * @written: called when a GPU has written to it; may be NULL; any context
  * @kfd_priv: for the KFD side
  */
 struct kfdsim_bo {
@@ -141,6 +263,8 @@ struct kfdsim_bo {
 	unsigned long user_addr;
 	struct mm_struct *user_mm;
 	bool userptr;
+	bool borrowed;
+	void (*written)(struct kfdsim_bo *bo);
 	void *kfd_priv;
 };
 
@@ -155,6 +279,9 @@ struct kfdsim_bo *kfdsim_bo_create(struct kfdsim_gpu *gpu, u64 size, u32 domain,
 				   u64 gem_flags);
 struct kfdsim_bo *kfdsim_bo_create_userptr(struct kfdsim_gpu *gpu,
 					   unsigned long addr, u64 size);
+/* A BO of n pages that exist already, of which it takes references. */
+struct kfdsim_bo *kfdsim_bo_create_borrowed(struct kfdsim_gpu *gpu,
+					    struct page **pages, unsigned int n);
 static inline void kfdsim_bo_get(struct kfdsim_bo *bo)
 {
 	drm_gem_object_get(&bo->base);
@@ -172,13 +299,13 @@ int kfdsim_bo_allow(struct kfdsim_bo *bo, struct drm_file *file);
 void kfdsim_bo_revoke(struct kfdsim_bo *bo, struct drm_file *file);
 /* Page that backs offset pgoff; made when absent. NULL: out of memory. */
 struct page *kfdsim_bo_page(struct kfdsim_bo *bo, pgoff_t pgoff);
-/* Page if somebody touched it, else NULL: it would read KFDSIM_POISON. */
+/* Page if somebody touched it, else NULL: it would read as new. */
 struct page *kfdsim_bo_peek(struct kfdsim_bo *bo, pgoff_t pgoff);
 /* New dma-buf descriptor in current's table (no O_CLOEXEC, as KFD); -errno. */
 int kfdsim_bo_export_fd(struct kfdsim_bo *bo, int flags);
 /* BO behind a dma-buf of ours, with a reference; NULL where it is not. */
 struct kfdsim_bo *kfdsim_bo_from_dmabuf(struct dma_buf *buf);
-/* xxh64 of the content, absent pages counted as KFDSIM_POISON. Not userptr. */
+/* xxh64 of the content, absent pages counted as new ones. Not userptr. */
 u64 kfdsim_bo_digest(struct kfdsim_bo *bo);
 
 /**
@@ -216,10 +343,11 @@ int kfdsim_vm_rw(struct kfdsim_vm *vm, u64 va, void *buf, size_t len, bool write
 		 u64 *fault_va);
 
 /**
- * struct kfdsim_sdma - one stream of SDMA packets being executed
+ * struct kfdsim_sdma - one stream of packets being executed
  * @vm: address space of the packets
  * @gpu: whose counters move
- * @trap: called on a TRAP packet with its context id; may be NULL
+ * @bytes: counter of what is written, one of @gpu's
+ * @trap: called for an interrupt with its context id; may be NULL
  * @stop: asked between packets and at least every 64 KiB within a copy; true
  *	makes kfdsim_sdma_exec() return -EAGAIN; may be NULL
  * @priv: for trap and stop
@@ -230,10 +358,13 @@ int kfdsim_vm_rw(struct kfdsim_vm *vm, u64 va, void *buf, size_t len, bool write
 struct kfdsim_sdma {
 	struct kfdsim_vm *vm;
 	struct kfdsim_gpu *gpu;
+	atomic64_t *bytes;
 	void (*trap)(struct kfdsim_sdma *s, u32 int_ctx);
 	bool (*stop)(struct kfdsim_sdma *s);
 	void *priv;
 	u64 done;
+	bool asked;		/* for a fault of the packet it stands at */
+	int partial;		/* that fault: after half of the bytes */
 	u64 fault_va;
 };
 
@@ -247,12 +378,75 @@ struct kfdsim_sdma {
  */
 int kfdsim_sdma_exec(struct kfdsim_sdma *s, const u32 *dw, unsigned int ndw);
 
+/*
+ * What PM4 and AQL packets share with it, for the packet that s stands at. The
+ * first two stop and go on as kfdsim_sdma_exec() does; the others are at once.
+ */
+int kfdsim_sdma_copy(struct kfdsim_sdma *s, u64 src, u64 dst, u64 len);
+int kfdsim_sdma_fill(struct kfdsim_sdma *s, u64 dst, u64 len, u32 pattern);
+int kfdsim_sdma_put(struct kfdsim_sdma *s, u64 va, const void *buf, size_t len);
+int kfdsim_sdma_add64(struct kfdsim_sdma *s, u64 va, u64 value);
+/* The comparison of a waiting packet; functions 1 to 6: < <= == != >= > */
+bool kfdsim_sdma_holds(u32 func, u32 value, u32 ref);
+
+#define KFDSIM_PM4_IBS			2	/* called by each other */
+#define KFDSIM_PM4_INDIRECT_BUFFER	0x3f	/* its opcode */
+
+/**
+ * struct kfdsim_pm4_ib - an indirect buffer being executed
+ * @va: its address
+ * @dw: its length in dwords
+ * @pos: dwords behind us
+ */
+struct kfdsim_pm4_ib {
+	u64 va;
+	u32 dw;
+	u32 pos;
+};
+
+/* Where a stream stands below its ring: what a checkpoint must keep of it. */
+struct kfdsim_pm4_at {
+	u32 depth;
+	struct kfdsim_pm4_ib ib[KFDSIM_PM4_IBS];
+};
+
+/**
+ * struct kfdsim_pm4 - one stream of PM4 packets being executed
+ * @s: address space, interrupt, stop, and what is done of the current packet
+ * @progress: counts packets in indirect buffers; may be NULL
+ * @at: the indirect buffers that it is in
+ * @window: parts of these, by kfdsim_pm4_release() in the end
+ * @window_dw: lengths of these
+ * @chained: the current packet went to another buffer for good
+ */
+struct kfdsim_pm4 {
+	struct kfdsim_sdma *s;
+	u64 *progress;
+	struct kfdsim_pm4_at at;
+	u32 *window[KFDSIM_PM4_IBS];
+	unsigned int window_dw[KFDSIM_PM4_IBS];
+	bool chained;
+};
+
+/*
+ * Execute the packet at dw, as kfdsim_sdma_exec(); -EOPNOTSUPP: a dispatch,
+ * for which there is no shader. Packets of gfx9: NOP, WRITE_DATA, RELEASE_MEM,
+ * WAIT_REG_MEM, INDIRECT_BUFFER, ACQUIRE_MEM and DMA_DATA, on memory only, and
+ * type 2. An INDIRECT_BUFFER stops and goes on within its buffer.
+ */
+int kfdsim_pm4_exec(struct kfdsim_pm4 *p, const u32 *dw, unsigned int ndw);
+/* Execute ndw dwords at va, with no ring above. 0, or errors as above. */
+int kfdsim_pm4_run(struct kfdsim_pm4 *p, u64 va, u32 ndw);
+void kfdsim_pm4_release(struct kfdsim_pm4 *p);
+
 /* KFD side. kfd_main.c */
 int kfdsim_kfd_init(void);
 void kfdsim_kfd_exit(void);
 int kfdsim_debugfs_init(void);
 void kfdsim_debugfs_exit(void);
 struct dentry *kfdsim_debugfs_root(void);
+/* bench.c: the file "bench" in that directory */
+void kfdsim_bench_init(struct dentry *root);
 
 /**
  * kfdsim_fault() - fault injection point, armed through debugfs
@@ -263,7 +457,10 @@ struct dentry *kfdsim_debugfs_root(void);
  */
 int kfdsim_fault(const char *point);
 
-/* Which kernel's KFD is imitated: module parameter "personality". */
+/*
+ * Which kernel's KFD is imitated: module parameter "personality"; without it
+ * the one that this kernel is nearest to.
+ */
 enum kfdsim_personality {
 	KFDSIM_6_1,
 	KFDSIM_6_12,

@@ -85,8 +85,20 @@ struct kfdsim_criu_mqd {
 	u64 rptr;
 	u64 wptr;
 	u64 progress;
-	u64 done;		/* bytes of the packet at rptr already moved */
+	u64 done;		/* bytes of the current packet already moved */
+	u32 ib_depth;		/* PM4 and AQL: buffers that it is in */
+	u32 pad;
+	struct kfdsim_pm4_ib ib[KFDSIM_PM4_IBS];
 };
+
+/*
+ * The control stack of a compute queue holds no waves here, but is filled from
+ * its state, so that one that is lost or another's is found out.
+ */
+static inline u64 kfdsim_ctl_stack_word(const struct kfdsim_criu_mqd *mqd, u32 i)
+{
+	return (mqd->progress + 1) * 0x9e3779b97f4a7c15ULL + i;
+}
 
 static inline u32 kfdsim_criu_bo_gpus(void)
 {

@@ -14,6 +14,7 @@
 
 #define KFDSIM_PCI_VENDOR	0x1002
 #define KFDSIM_PCI_SUBSYSTEM	0x0c34
+#define KFDSIM_PCI_DOMAIN	1		/* 0 is the machine's own */
 #define KFDSIM_PCI_CLASS	0x038000	/* display controller, not VGA */
 
 /* GPU virtual addresses: 48 bits, both halves folded into one range. */
@@ -25,6 +26,8 @@
 #define KFDSIM_VA_HOLE_END	0xffff800000000000ULL
 
 #define KFDSIM_DMA_RINGS	2
+#define KFDSIM_COMPUTE_RINGS	8
+#define KFDSIM_RINGS		(KFDSIM_DMA_RINGS + KFDSIM_COMPUTE_RINGS)
 #define KFDSIM_FENCES		32		/* remembered per ring */
 
 struct pci_driver;
@@ -95,7 +98,7 @@ struct kfdsim_fpriv {
 };
 
 /* pci.c: one root bus per GPU in PCI domain 1, so that each has a bus number. */
-int kfdsim_pci_add(unsigned int index, u16 device_id, u8 revision);
+int kfdsim_pci_add(unsigned int index);
 void kfdsim_pci_remove(unsigned int index);
 /* Index of the GPU whose function this is, -1 for a real device. */
 int kfdsim_pci_index(struct pci_dev *pdev);
@@ -112,8 +115,7 @@ void kfdsim_bo_exit(void);
 /* Read or write len bytes at off, which must lie within the BO. */
 int kfdsim_bo_rw(struct kfdsim_bo *bo, u64 off, void *buf, size_t len,
 		 bool write);
-/* A page full of KFDSIM_POISON. */
-const void *kfdsim_poison_page(void);
+const void *kfdsim_bo_fresh_page(const struct kfdsim_bo *bo);
 
 /* copy.c: page-wise access of BO contents, userptr included. */
 void kfdsim_copy_words(void *dst, const void *src, size_t len);
@@ -138,6 +140,8 @@ int kfdsim_vm_gem_map(struct kfdsim_vm *vm, struct kfdsim_boref *ref,
 		      u64 bo_offset, u64 va, u64 size, u64 flags);
 int kfdsim_vm_gem_unmap(struct kfdsim_vm *vm, struct kfdsim_boref *ref, u64 va);
 void kfdsim_vm_gem_unmap_all(struct kfdsim_vm *vm, struct kfdsim_boref *ref);
+u32 kfdsim_vm_gem_list(struct kfdsim_vm *vm, struct kfdsim_boref *ref,
+		       struct drm_amdgpu_gem_vm_entry *entries, u32 max);
 /* Unmap whatever lies in the range, splitting what reaches over its ends. */
 int kfdsim_vm_clear(struct kfdsim_vm *vm, u64 va, u64 size);
 
@@ -163,6 +167,10 @@ int kfdsim_gem_open(struct drm_gem_object *obj, struct drm_file *file);
 void kfdsim_gem_close(struct drm_gem_object *obj, struct drm_file *file);
 void kfdsim_gem_release_refs(struct kfdsim_fpriv *fp);
 
+/* gem_list.c */
+int kfdsim_gem_mapping_info(struct kfdsim_fpriv *fp, struct kfdsim_bo *bo,
+			    struct kfdsim_gem_op *args);
+
 #define KFDSIM_IOCTL(name) \
 	int name(struct drm_device *dev, void *data, struct drm_file *file)
 KFDSIM_IOCTL(kfdsim_gem_create_ioctl);
@@ -173,6 +181,7 @@ KFDSIM_IOCTL(kfdsim_gem_metadata_ioctl);
 KFDSIM_IOCTL(kfdsim_gem_va_ioctl);
 KFDSIM_IOCTL(kfdsim_gem_op_ioctl);
 KFDSIM_IOCTL(kfdsim_vm_ioctl);
+KFDSIM_IOCTL(kfdsim_gem_list_handles_ioctl);
 KFDSIM_IOCTL(kfdsim_info_ioctl);
 KFDSIM_IOCTL(kfdsim_ctx_ioctl);
 KFDSIM_IOCTL(kfdsim_bo_list_ioctl);
@@ -196,13 +205,13 @@ struct kfdsim_ring_state {
 /**
  * struct kfdsim_ctx - a submission context
  * @lock: protects all below
- * @ring: by DMA ring
+ * @ring: by kfdsim_ctx_ring()
  * @guilty: a submission failed; further ones are -ECANCELED, as after a reset
  */
 struct kfdsim_ctx {
 	struct kref ref;
 	spinlock_t lock;		/* see above */
-	struct kfdsim_ring_state ring[KFDSIM_DMA_RINGS];
+	struct kfdsim_ring_state ring[KFDSIM_RINGS];
 	bool guilty;
 	u32 pstate;
 };
@@ -211,8 +220,8 @@ struct kfdsim_ctx {
 struct kfdsim_ctx *kfdsim_ctx_get(struct kfdsim_fpriv *fp, u32 id);
 void kfdsim_ctx_put(struct kfdsim_ctx *ctx);
 void kfdsim_ctx_release_all(struct kfdsim_fpriv *fp);
-/* -EINVAL for an engine, instance or ring that does not exist. */
-int kfdsim_ctx_check_ring(u32 ip_type, u32 instance, u32 ring);
+/* Index in kfdsim_ctx.ring; -EINVAL: no such engine, instance or ring. */
+int kfdsim_ctx_ring(u32 ip_type, u32 instance, u32 ring);
 /* Record a finished submission; returns its number. */
 u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error);
 /* Outcome of submission seq; -EINVAL where it was never made. */
@@ -234,5 +243,8 @@ int kfdsim_bo_list_create(struct drm_file *file,
 struct kfdsim_bo_list *kfdsim_bo_list_get(struct kfdsim_fpriv *fp, u32 id);
 void kfdsim_bo_list_put(struct kfdsim_bo_list *list);
 void kfdsim_bo_list_release_all(struct kfdsim_fpriv *fp);
+
+/* rate.c */
+void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes);
 
 #endif

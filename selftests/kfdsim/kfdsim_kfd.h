@@ -69,6 +69,8 @@ enum kfdsim_queue_type {
 #define KFDSIM_FORMAT_PM4	0
 #define KFDSIM_FORMAT_AQL	1
 
+#define KFDSIM_AQL_DW		16	/* of every packet */
+
 struct kfdsim_process;
 
 /**
@@ -141,7 +143,7 @@ struct kfdsim_pdd {
 /**
  * struct kfdsim_queue - a user queue and the thread that runs it
  * @rptr: bytes fetched so far, monotonic (runner; others while it is parked)
- * @wptr: last doorbell seen (the same)
+ * @wptr: last doorbell seen, as such bytes (the same)
  * @progress: packets retired (the same; read by anybody)
  * @error: 0, or why the queue stopped for good
  * @busy: the runner is inside a batch (evict_lock)
@@ -178,6 +180,7 @@ struct kfdsim_queue {
 	u64 progress;
 	int error;
 	struct kfdsim_sdma sdma;
+	struct kfdsim_pm4 pm4;
 	unsigned long deadline;
 	u32 *buf;
 	size_t buf_dw;
@@ -287,6 +290,13 @@ struct kfdsim_pdd *kfdsim_pdd_bound(struct kfdsim_process *p, u32 gpu_id,
 int kfdsim_pdd_acquire_vm(struct kfdsim_pdd *pdd, struct file *drm_file);
 bool kfdsim_gpu_visible(struct kfdsim_gpu *gpu);
 
+/* No process of KFD's exists, and none comes, between these. */
+int kfdsim_processes_hold(void);
+void kfdsim_processes_unhold(void);
+
+/* kfd_hotplug.c */
+void kfdsim_hotplug_init(struct dentry *root);
+
 /* kfd_memory.c and kfd_userptr.c */
 struct kfdsim_mem *kfdsim_mem_create(struct kfdsim_pdd *pdd, u64 va, u64 size,
 				     u32 flags, u64 user_addr);
@@ -308,6 +318,7 @@ struct kfdsim_queue_state {
 	u64 progress;
 	u64 done;
 	int error;
+	struct kfdsim_pm4_at at;
 };
 
 struct kfdsim_queue *kfdsim_queue_create(struct kfdsim_pdd *pdd,
@@ -321,6 +332,40 @@ static inline bool kfdsim_queue_is_sdma(const struct kfdsim_queue *q)
 {
 	return q->type != KFDSIM_QUEUE_COMPUTE;
 }
+
+static inline bool kfdsim_queue_is_aql(const struct kfdsim_queue *q)
+{
+	return !kfdsim_queue_is_sdma(q) && q->format == KFDSIM_FORMAT_AQL;
+}
+
+/*
+ * wptr in bytes for a doorbell. SDMA rings bytes and PM4 dwords; AQL the number
+ * of the last packet, or of the one after it, which is not valid yet.
+ */
+static inline u64 kfdsim_doorbell_to_wptr(const struct kfdsim_queue *q, u64 value)
+{
+	if (kfdsim_queue_is_sdma(q))
+		return value;
+	if (kfdsim_queue_is_aql(q))
+		return (value + 1) * KFDSIM_AQL_DW * 4;
+	return value * 4;
+}
+
+static inline u64 kfdsim_wptr_to_doorbell(const struct kfdsim_queue *q, u64 wptr)
+{
+	if (kfdsim_queue_is_sdma(q))
+		return wptr;
+	if (kfdsim_queue_is_aql(q))
+		return wptr / (KFDSIM_AQL_DW * 4) - 1;
+	return wptr / 4;
+}
+
+/* kfd_aql.c */
+int kfdsim_aql_exec(struct kfdsim_queue *q, const u32 *dw);
+bool kfdsim_aql_report(struct kfdsim_queue *q, int err);
+
+/* kfd_queue_error.c */
+void kfdsim_queue_error(struct kfdsim_queue *q, int err);
 
 /* kfd_evict.c */
 int kfdsim_evict(struct kfdsim_process *p);
@@ -341,6 +386,8 @@ void kfdsim_doorbells_free(struct kfdsim_pdd *pdd);
 int kfdsim_doorbell_assign(struct kfdsim_queue *q, const u32 *restore_id);
 void kfdsim_doorbell_release(struct kfdsim_queue *q);
 void kfdsim_doorbells_zap(struct kfdsim_pdd *pdd);
+struct kfdsim_bo *kfdsim_doorbells_bo(struct kfdsim_pdd *pdd);
+void kfdsim_doorbells_bo_forget(struct kfdsim_bo *bo);
 int kfdsim_mmio_init(void);
 void kfdsim_mmio_exit(void);
 
@@ -348,6 +395,7 @@ void kfdsim_mmio_exit(void);
 void kfdsim_events_init(struct kfdsim_process *p);
 void kfdsim_events_exit(struct kfdsim_process *p);
 void kfdsim_event_interrupt(struct kfdsim_process *p, u32 id);
+int kfdsim_event_set(struct kfdsim_process *p, u32 id);
 void kfdsim_event_memory_fault(struct kfdsim_pdd *pdd, u64 va);
 void kfdsim_event_hw_exception(struct kfdsim_pdd *pdd);
 int kfdsim_events_mmap(struct kfdsim_process *p, struct vm_area_struct *vma);
@@ -399,6 +447,7 @@ KFDSIM_IOCTL(runtime_enable);
 /* kfd_topology.c */
 int kfdsim_topology_init(struct kobject *parent);
 void kfdsim_topology_exit(void);
+int kfdsim_topology_rebuild(struct kobject *parent);
 unsigned int kfdsim_topology_nodes(void);
 
 /* kfd_procfs.c */

@@ -4,24 +4,45 @@
 #include <linux/namei.h>
 #include <linux/path.h>
 #include <linux/string.h>
+#include <linux/utsname.h>
 #include "kfdsim.h"
 
-static char *personality = "6.12";
+static char *personality;
 module_param(personality, charp, 0444);
-MODULE_PARM_DESC(personality, "kernel whose KFD and amdgpu are imitated: 6.1, 6.12, 7.2 or 7.3");
+MODULE_PARM_DESC(personality, "kernel whose KFD and amdgpu are imitated: 6.1, 6.12, 7.2 or 7.3 [this one's]");
 
 enum kfdsim_personality kfdsim_personality;
 
+/* The newest that is not newer than the running kernel; else the oldest. */
+static int __init native_personality(const char * const *names, int n)
+{
+	unsigned int major, minor, of_major, of_minor;
+
+	if (sscanf(init_utsname()->release, "%u.%u", &major, &minor) != 2)
+		return 0;
+	while (--n > 0 &&
+	       sscanf(names[n], "%u.%u", &of_major, &of_minor) == 2 &&
+	       (major < of_major || (major == of_major && minor < of_minor)))
+		;
+	return n;
+}
+
 static int __init choose_personality(void)
 {
-	static const char * const names[] = {
+	static char * const names[] = {
 		[KFDSIM_6_1] = "6.1",
 		[KFDSIM_6_12] = "6.12",
 		[KFDSIM_7_2] = "7.2",
 		[KFDSIM_7_3] = "7.3",
 	};
-	int i = match_string(names, ARRAY_SIZE(names), personality);
+	int i;
 
+	/* what is in force can be read from the parameter */
+	if (!personality)
+		personality = names[native_personality((const char * const *)names,
+						       ARRAY_SIZE(names))];
+	i = match_string((const char * const *)names, ARRAY_SIZE(names),
+			 personality);
 	if (i < 0) {
 		pr_notice("kfdsim: personality=%s is not one of 6.1, 6.12, 7.2, 7.3\n",
 			  personality);

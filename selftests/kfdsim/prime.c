@@ -25,17 +25,12 @@ static void dmabuf_unmap(struct dma_buf_attachment *at, struct sg_table *sgt,
 {
 }
 
-static int dmabuf_mmap(struct dma_buf *buf, struct vm_area_struct *vma)
-{
-	return drm_gem_prime_mmap(buf->priv, vma);
-}
-
 static const struct dma_buf_ops kfdsim_dmabuf_ops = {
 	.attach = dmabuf_attach,
 	.map_dma_buf = dmabuf_map,
 	.unmap_dma_buf = dmabuf_unmap,
 	.release = drm_gem_dmabuf_release,
-	.mmap = dmabuf_mmap,
+	.mmap = drm_gem_dmabuf_mmap,
 };
 
 /** kfdsim_prime_export() - new dma-buf of a BO; takes a reference of it */

@@ -56,12 +56,14 @@ static int fault_at(struct kfdsim_sdma *s, u64 va)
 	return -EFAULT;
 }
 
-static int put(struct kfdsim_sdma *s, u64 va, void *buf, size_t len)
+/** kfdsim_sdma_put() - write a few bytes */
+int kfdsim_sdma_put(struct kfdsim_sdma *s, u64 va, const void *buf, size_t len)
 {
-	int ret = kfdsim_vm_rw(s->vm, va, buf, len, true, &s->fault_va);
+	/* buf is only read */
+	int ret = kfdsim_vm_rw(s->vm, va, (void *)buf, len, true, &s->fault_va);
 
 	if (!ret)
-		atomic64_add(len, &s->gpu->sdma_bytes);
+		atomic64_add(len, s->bytes);
 	return ret;
 }
 
@@ -113,10 +115,17 @@ static int copy_until(struct kfdsim_sdma *s, u64 src, u64 dst, u64 start, u64 en
 		if (n < 0)
 			return n;
 		s->done += n;
-		atomic64_add(n, &s->gpu->sdma_bytes);
+		atomic64_add(n, s->bytes);
+		kfdsim_rate_wait(s->gpu, n);
 		cond_resched();
 	}
 	return 0;
+}
+
+/** kfdsim_sdma_copy() - all of one packet; go on after -EAGAIN */
+int kfdsim_sdma_copy(struct kfdsim_sdma *s, u64 src, u64 dst, u64 len)
+{
+	return copy_until(s, src, dst, 0, len);
 }
 
 /*
@@ -151,8 +160,17 @@ static int copy_to(struct kfdsim_sdma *s, u64 src, u64 dst, u64 start, u64 len)
 static int op_copy(struct kfdsim_sdma *s, const u32 *dw)
 {
 	u64 len = FIELD_GET(COPY_COUNT, dw[1]) + 1ULL;
-	int ret = 0;
+	int ret;
 
+	if (!s->asked && !s->done) {
+		s->asked = true;
+		s->partial = kfdsim_fault("copy-partial");
+	}
+	if (s->partial) {
+		ret = copy_until(s, addr_at(dw + 3), addr_at(dw + 5), 0, len / 2);
+		return ret ?: s->partial;
+	}
+	ret = 0;
 	if (s->done < len)
 		ret = copy_to(s, addr_at(dw + 3), addr_at(dw + 5), 0, len);
 	if (!ret && dw[0] & HDR_COPY_BROADCAST)
@@ -164,18 +182,16 @@ static int op_write(struct kfdsim_sdma *s, const u32 *dw)
 {
 	size_t n = FIELD_GET(WRITE_COUNT, dw[3]) + 1;
 
-	/* Only read. */
-	return put(s, addr_at(dw + 1), (void *)(dw + 4), n * sizeof(u32));
+	return kfdsim_sdma_put(s, addr_at(dw + 1), dw + 4, n * sizeof(u32));
 }
 
 static int op_fence(struct kfdsim_sdma *s, const u32 *dw)
 {
-	u32 value = dw[3];
-
-	return put(s, addr_at(dw + 1) & ~3ULL, &value, sizeof(value));
+	return kfdsim_sdma_put(s, addr_at(dw + 1) & ~3ULL, dw + 3, sizeof(u32));
 }
 
-static bool poll_holds(u32 func, u32 value, u32 ref)
+/** kfdsim_sdma_holds() - is that what a packet waits for? */
+bool kfdsim_sdma_holds(u32 func, u32 value, u32 ref)
 {
 	switch (func) {
 	case 0: return true;
@@ -201,29 +217,34 @@ static int op_poll(struct kfdsim_sdma *s, const u32 *dw)
 			   false, &s->fault_va);
 	if (ret)
 		return ret;
-	if (!poll_holds(FIELD_GET(HDR_POLL_FUNC, dw[0]), value & dw[4], dw[3]))
+	if (!kfdsim_sdma_holds(FIELD_GET(HDR_POLL_FUNC, dw[0]), value & dw[4], dw[3]))
 		return -EAGAIN;
 	return 0;
 }
 
-static int op_atomic(struct kfdsim_sdma *s, const u32 *dw)
+/** kfdsim_sdma_add64() - add to a 64-bit word, atomically against CPUs */
+int kfdsim_sdma_add64(struct kfdsim_sdma *s, u64 va, u64 value)
 {
-	u64 va = addr_at(dw + 1);
 	struct kfdsim_seg seg;
 	int ret;
 
-	if (FIELD_GET(HDR_ATOMIC_OP, dw[0]) != ATOMIC_ADD64)
-		return -EINVAL;
 	if (!IS_ALIGNED(va, sizeof(u64)) ||
 	    kfdsim_vm_seg(s->vm, va, sizeof(u64), true, &seg))
 		return fault_at(s, va);
-	ret = seg.bo ? kfdsim_bo_add64(seg.bo, seg.off, addr_at(dw + 3)) : 0;
+	ret = seg.bo ? kfdsim_bo_add64(seg.bo, seg.off, value) : 0;
 	kfdsim_seg_put(&seg);
 	if (ret == -EFAULT)
 		s->fault_va = va;
 	if (!ret)
-		atomic64_add(sizeof(u64), &s->gpu->sdma_bytes);
+		atomic64_add(sizeof(u64), s->bytes);
 	return ret;
+}
+
+static int op_atomic(struct kfdsim_sdma *s, const u32 *dw)
+{
+	if (FIELD_GET(HDR_ATOMIC_OP, dw[0]) != ATOMIC_ADD64)
+		return -EINVAL;
+	return kfdsim_sdma_add64(s, addr_at(dw + 1), addr_at(dw + 3));
 }
 
 static ssize_t fill_some(struct kfdsim_sdma *s, u64 dst, u64 len, u32 pattern)
@@ -239,6 +260,26 @@ static ssize_t fill_some(struct kfdsim_sdma *s, u64 dst, u64 len, u32 pattern)
 	if (ret == -EFAULT)
 		s->fault_va = dst;
 	return ret ? ret : to.len;
+}
+
+/** kfdsim_sdma_fill() - all of one packet; go on after -EAGAIN */
+int kfdsim_sdma_fill(struct kfdsim_sdma *s, u64 dst, u64 len, u32 pattern)
+{
+	while (s->done < len) {
+		ssize_t n;
+
+		if (s->stop && s->stop(s))
+			return -EAGAIN;
+		n = fill_some(s, dst + s->done,
+			      min_t(u64, len - s->done, STOP_BYTES), pattern);
+		if (n < 0)
+			return n;
+		s->done += n;
+		atomic64_add(n, s->bytes);
+		kfdsim_rate_wait(s->gpu, n);
+		cond_resched();
+	}
+	return 0;
 }
 
 static int op_fill(struct kfdsim_sdma *s, const u32 *dw)
@@ -260,27 +301,14 @@ static int op_fill(struct kfdsim_sdma *s, const u32 *dw)
 	default:
 		return -EINVAL;
 	}
-	while (s->done < len) {
-		ssize_t n;
-
-		if (s->stop && s->stop(s))
-			return -EAGAIN;
-		n = fill_some(s, dst + s->done,
-			      min_t(u64, len - s->done, STOP_BYTES), pattern);
-		if (n < 0)
-			return n;
-		s->done += n;
-		atomic64_add(n, &s->gpu->sdma_bytes);
-		cond_resched();
-	}
-	return 0;
+	return kfdsim_sdma_fill(s, dst, len, pattern);
 }
 
 static int op_timestamp(struct kfdsim_sdma *s, const u32 *dw)
 {
 	u64 now = kfdsim_gpu_clock();
 
-	return put(s, addr_at(dw + 1) & ~7ULL, &now, sizeof(now));
+	return kfdsim_sdma_put(s, addr_at(dw + 1) & ~7ULL, &now, sizeof(now));
 }
 
 /* Length in dwords by header, 0: no such packet. WRITE needs dw[3] for its own. */
@@ -358,6 +386,7 @@ int kfdsim_sdma_exec(struct kfdsim_sdma *s, const u32 *dw, unsigned int ndw)
 	if (ret == -EAGAIN)
 		return ret;
 	s->done = 0;
+	s->asked = false;
 	if (ret)
 		return ret;
 	atomic64_inc(&s->gpu->sdma_packets);

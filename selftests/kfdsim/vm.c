@@ -261,6 +261,36 @@ void kfdsim_vm_gem_unmap_all(struct kfdsim_vm *vm, struct kfdsim_boref *ref)
 		mapping_free(m);
 }
 
+/**
+ * kfdsim_vm_gem_list() - tell where a BO is mapped
+ * @vm: address space
+ * @ref: whose mappings; protected by the caller
+ * @entries: where to
+ * @max: how many fit
+ *
+ * Return: how many there are.
+ */
+u32 kfdsim_vm_gem_list(struct kfdsim_vm *vm, struct kfdsim_boref *ref,
+		       struct drm_amdgpu_gem_vm_entry *entries, u32 max)
+{
+	struct mapping *m;
+	u32 n = 0;
+
+	down_read(&vm->lock);
+	list_for_each_entry(m, &ref->mappings, link) {
+		if (n < max)
+			entries[n] = (struct drm_amdgpu_gem_vm_entry){
+				.addr = m->start,
+				.size = m->last - m->start + 1,
+				.offset = m->bo_offset,
+				.flags = m->flags,
+			};
+		n++;
+	}
+	up_read(&vm->lock);
+	return n;
+}
+
 /* m reaches over an end of [va, last]: keep that part as a mapping of its own. */
 static void keep_part(struct kfdsim_vm *vm, const struct mapping *m,
 		      struct mapping *part, u64 start, u64 last)

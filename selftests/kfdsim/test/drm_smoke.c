@@ -293,7 +293,9 @@ static const struct test memory_tests[] = {
 	{ NULL, NULL },
 };
 
-static const struct test *const groups[] = { memory_tests, share_tests, sdma_tests };
+static const struct test *const groups[] = {
+	memory_tests, share_tests, sdma_tests, compute_tests,
+};
 
 static void run_all(struct gpu *g)
 {

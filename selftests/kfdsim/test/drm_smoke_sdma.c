@@ -264,7 +264,7 @@ static bool test_count_strict(struct gpu *g)
 
 static bool test_other_engines(struct gpu *g)
 {
-	static const uint32_t types[] = { AMDGPU_HW_IP_GFX, AMDGPU_HW_IP_COMPUTE, 77 };
+	static const uint32_t types[] = { AMDGPU_HW_IP_GFX, AMDGPU_HW_IP_VCE, 77 };
 	struct amdgpu_cs_ib_info ib = { .ib_mc_address = g->ib->va, .size = 8 };
 	struct amdgpu_cs_request req = { .number_of_ibs = 1, .ibs = &ib };
 	unsigned int i;

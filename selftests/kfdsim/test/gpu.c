@@ -159,24 +159,28 @@ void buf_free(struct gpu *g, struct buf *b)
 	free(b);
 }
 
-int gpu_run(struct gpu *g, const uint32_t *dw, unsigned int n, bool *waited)
+int gpu_run_on(struct gpu *g, uint32_t engine, uint32_t ring,
+	       const uint32_t *dw, unsigned int n, bool *waited)
 {
 	struct amdgpu_cs_ib_info ib = { .ib_mc_address = g->ib->va };
 	struct amdgpu_cs_request req = {
-		.ip_type = AMDGPU_HW_IP_DMA,
+		.ip_type = engine,
+		.ring = ring,
 		.number_of_ibs = 1,
 		.ibs = &ib,
 	};
 	struct amdgpu_cs_fence f = {
 		.context = g->ctx,
-		.ip_type = AMDGPU_HW_IP_DMA,
+		.ip_type = engine,
+		.ring = ring,
 	};
+	const uint32_t nop = engine == AMDGPU_HW_IP_DMA ? SDMA_NOP : PM4_NOP;
 	uint32_t expired = 0;
 	int r;
 
 	memcpy(g->ib->cpu, dw, n * 4);
 	for (; n & 7; n++)
-		((uint32_t *)g->ib->cpu)[n] = SDMA_NOP;
+		((uint32_t *)g->ib->cpu)[n] = nop;
 	ib.size = n;
 	if (waited)
 		*waited = false;
@@ -190,6 +194,11 @@ int gpu_run(struct gpu *g, const uint32_t *dw, unsigned int n, bool *waited)
 	if (!r && !expired)
 		r = -ETIME;
 	return r;
+}
+
+int gpu_run(struct gpu *g, const uint32_t *dw, unsigned int n, bool *waited)
+{
+	return gpu_run_on(g, AMDGPU_HW_IP_DMA, 0, dw, n, waited);
 }
 
 int gpu_copy(struct gpu *g, uint64_t dst, uint64_t src, uint32_t count)

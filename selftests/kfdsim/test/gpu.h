@@ -22,6 +22,8 @@
 #define SDMA_ADD64	(0x0000000a | 47U << 25)
 #define SDMA_FILL_DW	(0x0000000b | 2U << 30)
 #define SDMA_TIMESTAMP	0x0000020d
+/* One dword of a compute ring. */
+#define PM4_NOP		0xffff1002
 
 /* canary: tests that can provoke their own failure do so. */
 struct gpu {
@@ -50,9 +52,11 @@ struct buf *buf_user(struct gpu *g, uint64_t size);
 void buf_free(struct gpu *g, struct buf *b);
 
 /*
- * Run packets and wait. 0; -errno of the submission, or of the wait when the
+ * Run packets on an engine, or on the first SDMA ring, and wait. 0; -errno of the submission, or of the wait when the
  * submission went through (*waited is set then, where given).
  */
+int gpu_run_on(struct gpu *g, uint32_t engine, uint32_t ring,
+	       const uint32_t *dw, unsigned int n, bool *waited);
 int gpu_run(struct gpu *g, const uint32_t *dw, unsigned int n, bool *waited);
 int gpu_copy(struct gpu *g, uint64_t dst, uint64_t src, uint32_t count);
 uint64_t gpu_vram_used(struct gpu *g);
@@ -75,6 +79,6 @@ struct test {
 /* A program that is there to be killed. */
 int copy_for_ever(void);
 
-extern const struct test share_tests[], sdma_tests[];
+extern const struct test share_tests[], sdma_tests[], compute_tests[];
 
 #endif

@@ -12,6 +12,29 @@
 #define PAGE		4096u
 #define DOORBELLS	8192u
 
+/* KFD 1.12 and 1.13; Debian 12's headers end with 1.11. */
+#ifndef AMDKFD_IOC_EXPORT_DMABUF
+struct kfd_ioctl_export_dmabuf_args {
+	uint64_t handle;
+	uint32_t flags;
+	uint32_t dmabuf_fd;
+};
+
+#define AMDKFD_IOC_EXPORT_DMABUF \
+	AMDKFD_IOWR(0x24, struct kfd_ioctl_export_dmabuf_args)
+#endif
+
+#ifndef AMDKFD_IOC_RUNTIME_ENABLE
+struct kfd_ioctl_runtime_enable_args {
+	uint64_t r_debug;
+	uint32_t mode_mask;
+	uint32_t capabilities_mask;
+};
+
+#define AMDKFD_IOC_RUNTIME_ENABLE \
+	AMDKFD_IOWR(0x25, struct kfd_ioctl_runtime_enable_args)
+#endif
+
 /* Say why, as a diagnostic; always false. */
 bool failed(const char *what, long got, long want);
 
