@@ -5,16 +5,22 @@
 KVER ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KVER)/build
 
-GUEST ?= trixie
 VM := selftests/vm
-LAB_GUEST := $(firstword $(GUEST))
+# Empty: "make check" takes all guests, everything else the default one.
+GUEST ?=
+LAB_GUEST := $(firstword $(GUEST) trixie)
 
 help:
 	@echo 'make demo                    install what is needed, build, dump and restore a GPU process in a guest'
 	@echo 'make check                   what CI runs; GUEST= SUITE= TEST= narrow it, CANARY=1 proves that it can fail'
-	@echo "make lab CMD='...'           run a command in a guest with everything built and loaded (GUEST=$(GUEST))"
+	@echo "make lab CMD='...'           run a command in a guest with everything built and loaded (GUEST=$(LAB_GUEST))"
 	@echo 'make lab-shell               a console in that guest'
 	@echo 'make lab-debug               the suites in a guest with the debug kernel (long)'
+	@echo 'make stress                  the long runs, hours: kills, fuzzing, random operations; STRESS=kills for one of them'
+	@echo 'make bench                   the copy engine against this machine'"'"'s storage: table and JSON'
+	@echo 'make fault-matrix            every fault at every point of dump and restore, on every CRIU (hours); GUEST= narrows it'
+	@echo 'make bench BENCH=guest       the plugin against upstream'"'"'s, in one guest: ratios'
+	@echo 'make bench BENCH=sim         the simulator'"'"'s packets against memcpy() in a guest'
 	@echo 'make static                  the static checks alone'
 	@echo 'make dkms-check              add, build, install and remove the DKMS package in the build chroot'
 	@echo 'make build                   everything, for the guest'
@@ -77,6 +83,15 @@ demo:
 check: setup
 	@$(VM)/check.sh
 
+stress: setup
+	@selftests/stress/run.sh $(LAB_GUEST) $(STRESS)
+
+bench: setup
+	@$(if $(filter sim,$(BENCH)),selftests/kfdsim/bench.sh $(LAB_GUEST),selftests/bench/$(if $(filter guest,$(BENCH)),guest,run).sh)
+
+fault-matrix: setup
+	@selftests/plugin/matrix-run.sh $(GUEST)
+
 static: setup
 	@scripts/check-static.sh
 
@@ -92,4 +107,4 @@ clean-lab: clean
 # The scripts read these; empty means all.
 export GUEST SUITE TEST CANARY CMD
 
-.PHONY: help modules modules_clean dkms-install programs install setup build lab lab-shell lab-debug demo check static dkms-check clean clean-lab
+.PHONY: help modules modules_clean dkms-install programs install setup build lab lab-shell lab-debug demo check stress bench fault-matrix static dkms-check clean clean-lab

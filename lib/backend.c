@@ -12,8 +12,9 @@
 #include "log.h"
 #include "task.h"
 
-#define UNPAUSE_TRIES	4
+/* Between two UNPAUSEs, doubled each time, and in all. */
 #define UNPAUSE_WAIT_MS	50
+#define UNPAUSE_ALL_MS	6000
 
 static int open_with(const struct gpucr_backend_ops *ops,
 		     struct gpucr_backend *b)
@@ -85,6 +86,11 @@ void gpucr_backend_close(struct gpucr_backend *b)
 const char *gpucr_backend_name(const struct gpucr_backend *b)
 {
 	return b->ops->name;
+}
+
+bool gpucr_backend_needs_guard(const struct gpucr_backend *b)
+{
+	return b->ops->needs_guard;
 }
 
 const char *gpucr_backend_why(struct gpucr_backend *b, int err)
@@ -187,16 +193,21 @@ int gpucr_ckpt_read(struct gpucr_ckpt *c, struct gpucr_kfd_state *s)
  */
 static int ask_unpause(struct gpucr_ckpt *c)
 {
-	const struct timespec wait = { .tv_nsec = UNPAUSE_WAIT_MS * 1000000L };
-	int try, err;
+	unsigned int wait_ms = UNPAUSE_WAIT_MS, waited = 0;
+	int err;
 
 	err = c->be->ops->unpause(c);
-	for (try = 1; err && try < UNPAUSE_TRIES; try++) {
-		if (gpucr_task_is_gone(c->pid))
-			break;
+	while (err && waited < UNPAUSE_ALL_MS && !gpucr_task_is_gone(c->pid)) {
+		const struct timespec wait = {
+			.tv_sec = wait_ms / 1000,
+			.tv_nsec = wait_ms % 1000 * 1000000L,
+		};
+
 		gpucr_dbg("pid %d: UNPAUSE: %s; asking again", c->pid,
 			  strerror(-err));
 		nanosleep(&wait, NULL);
+		waited += wait_ms;
+		wait_ms *= 2;
 		err = c->be->ops->unpause(c);
 		if (err == -EINVAL)
 			err = 0;
@@ -217,9 +228,9 @@ int gpucr_ckpt_unpause(struct gpucr_ckpt *c)
 	if (err && !gpucr_task_is_gone(c->pid)) {
 		/* It counts as paused: whoever ends this asks once more. */
 		if (!c->unpause_failed)
-			gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still until it ends",
+			gpucr_err("pid %d: its queues cannot be set going again: %s (%s) (unpause-failed); its GPU work stands still: run gpucr session recover pid %d when criu has ended",
 				  c->pid, strerror(-err),
-				  gpucr_backend_why(c->be, err));
+				  gpucr_backend_why(c->be, err), c->pid);
 		c->unpause_failed = true;
 		return err;
 	}
@@ -288,11 +299,11 @@ int gpucr_restore_open(struct gpucr_backend *b, unsigned int max,
 		goto err_free;
 	}
 	err = b->ops->restore_open(r);
-	if (err) {
+	if (err && !*gpucr_log_first_error())
 		gpucr_err("no restore session: %s (%s) (session-failed)",
 			  strerror(-err), gpucr_backend_why(b, err));
+	if (err)
 		goto err_ledger;
-	}
 	*ret = r;
 	return 0;
 

@@ -34,6 +34,8 @@ int gpucr_backend_open(enum gpucr_backend_choice choice, dev_t kfd,
 		       struct gpucr_backend **ret);
 void gpucr_backend_close(struct gpucr_backend *b);
 const char *gpucr_backend_name(const struct gpucr_backend *b);
+/* Does a pause outlive its caller, with nobody to undo it? */
+bool gpucr_backend_needs_guard(const struct gpucr_backend *b);
 /* More about a failure that was just returned; never NULL. */
 const char *gpucr_backend_why(struct gpucr_backend *b, int err);
 
@@ -56,7 +58,10 @@ int gpucr_ckpt_pause(struct gpucr_ckpt *c, struct gpucr_kfd_counts *ret,
 		     bool *was_paused);
 /* Fills s, allocated for the counts of the pause. Its dma-bufs get CLOEXEC. */
 int gpucr_ckpt_read(struct gpucr_ckpt *c, struct gpucr_kfd_state *s);
-/* 0 also where it is not paused. Never called twice for one pause. */
+/*
+ * 0 also where it is not paused. Where KFD refuses it is asked again for a few
+ * seconds; the object counts as paused after a failure.
+ */
 int gpucr_ckpt_unpause(struct gpucr_ckpt *c);
 bool gpucr_ckpt_is_paused(const struct gpucr_ckpt *c);
 /* How long the queues were, or are, stopped. */

@@ -95,6 +95,7 @@ static const char *ioctl_why(struct gpucr_backend *b, int err)
 
 const struct gpucr_backend_ops gpucr_backend_ioctl = {
 	.name = "ioctl",
+	.needs_guard = true,
 	.open = ioctl_open,
 	.close = ioctl_close,
 	.ckpt_open = ioctl_ckpt_open,

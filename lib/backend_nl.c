@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "backend_ops.h"
+#include "log.h"
 #include "nl.h"
 
 /* Of the last failure in a task, whose socket is closed by then. */
@@ -34,13 +35,38 @@ static void nl_close_backend(struct gpucr_backend *b)
 	gpucr_nl_close(b->nl);
 }
 
+/* By a socket of its own: the sentence on the last refusal stays. */
+static bool is_draining(void)
+{
+	struct gpucr_nl_info info = { 0 };
+	struct gpucr_nl *nl;
+
+	if (gpucr_nl_open(&nl))
+		return false;
+	if (gpucr_nl_info(nl, &info))
+		info.draining = false;
+	gpucr_nl_close(nl);
+	return info.draining;
+}
+
+/* EAGAIN has other reasons, of a moment; this one is the administrator's. */
+static int nl_session_new(struct gpucr_nl *nl, enum gpucr_direction direction,
+			  pid_t pid, int kfd_fd, uint64_t *id, int *fd)
+{
+	int err = gpucr_nl_session_new(nl, direction, pid, kfd_fd, id, fd);
+
+	if (err == -EAGAIN && is_draining())
+		gpucr_err("no session: %s (module-draining)",
+			  gpucr_nl_error(nl));
+	return err;
+}
+
 static int nl_ckpt_open(struct gpucr_ckpt *c)
 {
 	int err;
 
-	err = gpucr_nl_session_new(c->be->nl, GPUCR_DIRECTION_CHECKPOINT,
-				   c->pid, c->kfd_fd, &c->session,
-				   &c->session_fd);
+	err = nl_session_new(c->be->nl, GPUCR_DIRECTION_CHECKPOINT, c->pid,
+			     c->kfd_fd, &c->session, &c->session_fd);
 	return err == -EEXIST ? -EBUSY : err;
 }
 
@@ -112,8 +138,8 @@ static void nl_ckpt_close(struct gpucr_ckpt *c)
 
 static int nl_restore_open(struct gpucr_restore *r)
 {
-	return gpucr_nl_session_new(r->be->nl, GPUCR_DIRECTION_RESTORE, 0, -1,
-				    &r->session, &r->session_fd);
+	return nl_session_new(r->be->nl, GPUCR_DIRECTION_RESTORE, 0, -1,
+			      &r->session, &r->session_fd);
 }
 
 static int nl_run(struct gpucr_restore *r, int kfd_fd,
@@ -131,8 +157,16 @@ static int nl_run(struct gpucr_restore *r, int kfd_fd,
 	if (!err) {
 		fill_relay(&rl, GPUCR_CMD_SESSION_RESTORE, r->session, kfd_fd,
 			   s);
+		rl.image_pid = s->image_pid;
 		err = gpucr_nl_relay(nl, &rl);
 	}
+	/* The table is for whoever looks on; this restore has its own. */
+	if (!err && rl.kept_error)
+		gpucr_info("the module keeps %u of %u offsets: %s", rl.kept,
+			   s->n.num_bos, gpucr_nl_error(nl));
+	else if (!err && s->image_pid)
+		gpucr_info("the module keeps %u offsets of image pid %u",
+			   rl.kept, s->image_pid);
 	if (err)
 		snprintf(task_why, sizeof(task_why), "%s", gpucr_nl_error(nl));
 	gpucr_nl_close(nl);

@@ -57,6 +57,7 @@ struct gpucr_restore {
 /* Raw operations: no ledger, no state, nothing logged unless said. */
 struct gpucr_backend_ops {
 	const char *name;
+	bool needs_guard;
 	int (*open)(struct gpucr_backend *b);
 	void (*close)(struct gpucr_backend *b);
 	int (*ckpt_open)(struct gpucr_ckpt *c);

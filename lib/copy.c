@@ -34,8 +34,8 @@ struct pass {
 	const struct gpucr_copy_bo *bos;
 	size_t num;
 	bool to_gpu;
-	gpucr_copy_fn fn;
-	void *arg;
+	const struct gpucr_copy_fill *fill;	/* to the GPU */
+	const struct gpucr_copy_sink *sink;	/* from the GPU */
 
 	struct gpucr_copy_map *maps;	/* one per BO, made when reached */
 	size_t cur;			/* BO that the next byte is in */
@@ -43,6 +43,11 @@ struct pass {
 	size_t unmapped;		/* BOs before it are done */
 	uint64_t unmapped_pos;		/* end of the last of them */
 	uint64_t pos, total;		/* stream */
+	/*
+	 * Slots from tail to head are with the engine, oldest first; from head
+	 * to begun they wait for their content, on the way to the GPU.
+	 */
+	unsigned int begun, head, tail;
 };
 
 static int piece_failed(struct pass *p, const char *what, int err)
@@ -79,24 +84,25 @@ static int add_piece(struct pass *p, struct gpucr_copy_slot *s)
 	return 0;
 }
 
-/* A slot's worth of the stream: packets made, data in place, handed over. */
-static int start_slot(struct pass *p, struct gpucr_copy_slot *s)
+/* Packets for a slot's worth of the stream. */
+static int prepare_slot(struct pass *p, struct gpucr_copy_slot *s)
 {
 	size_t first = p->cur;
 	uint64_t offset = p->cur_offset;
 	int err = 0;
 
+	if (p->sink)
+		err = p->sink->settle(p->sink->arg, s->mem,
+				      p->c->cfg.slot_size);
+	if (err)
+		return err;
 	gpucr_copy_slot_reset(s);
 	s->pos = p->pos;
 	s->first_bo = p->bos[first].index;
 	s->first_offset = offset;
 	while (!err && p->pos < p->total && s->len < p->c->cfg.slot_size)
 		err = add_piece(p, s);
-	if (!err && p->to_gpu)
-		err = p->fn(p->arg, s->pos, s->mem, s->len);
-	if (err)
-		return err;
-	return gpucr_copy_slot_submit(p->c, s);
+	return err;
 }
 
 /* BOs that end at or before pos have been copied. */
@@ -119,71 +125,209 @@ static int finish_slot(struct pass *p, struct gpucr_copy_slot *s)
 	unmap_until(p, s->pos + s->len);
 	if (p->to_gpu)
 		return 0;
-	return p->fn(p->arg, s->pos, s->mem, s->len);
+	return p->sink->put(p->sink->arg, s->pos, s->mem, s->len);
 }
 
-static int run_pass(struct pass *p)
+static bool is_stopped(const struct gpucr_copy *c)
 {
-	struct gpucr_copy *c = p->c;
-	unsigned int head = 0, tail = 0, n = c->cfg.slots;
+	return c->cfg.stop && __atomic_load_n(c->cfg.stop, __ATOMIC_RELAXED);
+}
+
+/* Of so many slots; another may be what the storage works on. */
+static bool may_start(const struct pass *p, unsigned int slots)
+{
+	return p->pos < p->total && p->head - p->tail < slots;
+}
+
+static struct gpucr_copy_slot *slot_at(const struct pass *p, unsigned int n)
+{
+	return &p->c->slots[n % p->c->cfg.slots];
+}
+
+static int start_next(struct pass *p)
+{
+	struct gpucr_copy_slot *s = slot_at(p, p->head);
+	int err = prepare_slot(p, s);
+
+	if (!err)
+		err = gpucr_copy_slot_submit(p->c, s);
+	p->head += !err;
+	return err;
+}
+
+/* Every slot that is free gets its packets, and its content is asked for. */
+static int begin_fills(struct pass *p)
+{
 	int err = 0;
 
-	/* head - tail slots are with the engine, oldest first. */
-	while (!err && (p->pos < p->total || head != tail)) {
-		if (p->pos < p->total && head - tail < n) {
-			err = start_slot(p, &c->slots[head % n]);
-			head += !err;
-		} else {
-			err = finish_slot(p, &c->slots[tail % n]);
-			tail++;
-		}
-	}
-	/* The engine must be done with memory and BOs before they go. */
-	for (; tail != head; tail++) {
-		if (gpucr_copy_slot_wait(c, &c->slots[tail % n]))
-			c->stuck = true;
+	while (!err && p->pos < p->total &&
+	       p->begun - p->tail < p->c->cfg.slots) {
+		struct gpucr_copy_slot *s = slot_at(p, p->begun);
+
+		err = prepare_slot(p, s);
+		if (!err && p->fill->begin)
+			p->fill->begin(p->fill->arg, s->pos, s->mem, s->len);
+		p->begun += !err;
 	}
 	return err;
 }
 
-static int copy_pass(struct pass *p)
+/* The next slot's content, checked, to the engine. */
+static int feed_next(struct pass *p)
+{
+	struct gpucr_copy_slot *s = slot_at(p, p->head);
+	int err = p->fill->source(p->fill->arg, s->pos, s->mem, s->len);
+
+	if (!err)
+		err = gpucr_copy_slot_submit(p->c, s);
+	p->head += !err;
+	return err;
+}
+
+static int finish_oldest(struct pass *p)
+{
+	return finish_slot(p, slot_at(p, p->tail++));
+}
+
+static int finish_done(struct pass *p)
+{
+	int err = 0;
+
+	while (!err && p->tail != p->head &&
+	       gpucr_copy_slot_is_done(slot_at(p, p->tail)))
+		err = finish_oldest(p);
+	return err;
+}
+
+static int from_gpu(struct pass *p)
+{
+	/* Half of the slots are for the storage, which works on its own. */
+	unsigned int slots = p->c->cfg.slots < 2 ? 1 : p->c->cfg.slots / 2;
+	int err = 0;
+
+	while (!err && (p->pos < p->total || p->head != p->tail)) {
+		if (is_stopped(p->c))
+			err = -ECANCELED;
+		else if (may_start(p, slots))
+			err = start_next(p);
+		else
+			err = finish_oldest(p);
+	}
+	return err ? err : p->sink->settle(p->sink->arg, NULL, 0);
+}
+
+/* One slot's worth for each GPU; all storage and engines have work meanwhile. */
+static int to_gpus_round(struct pass *v, size_t num, bool *any)
 {
 	size_t i;
-	int err;
+	int err = 0;
+
+	*any = false;
+	for (i = 0; i < num && !err; i++) {
+		err = finish_done(&v[i]);
+		if (!err)
+			err = begin_fills(&v[i]);
+	}
+	for (i = 0; i < num && !err; i++) {
+		if (v[i].head == v[i].begun)
+			continue;
+		err = feed_next(&v[i]);
+		*any = true;
+	}
+	for (i = 0; i < num && !err && !*any; i++) {
+		if (v[i].head == v[i].tail)
+			continue;
+		err = finish_oldest(&v[i]);
+		*any = true;
+	}
+	return err;
+}
+
+static int to_gpus(struct pass *v, size_t num)
+{
+	bool any = true;
+	int err = 0;
+
+	while (!err && any)
+		err = to_gpus_round(v, num, &any);
+	return err;
+}
+
+static int begin_pass(struct pass *p)
+{
+	size_t i;
 
 	if (p->c->stuck)
 		return -EIO;
 	for (i = 0; i < p->num; i++)
 		p->total += p->bos[i].size;
-	if (!p->total)
-		return 0;
-	p->maps = calloc(p->num, sizeof(*p->maps));
-	if (!p->maps)
-		return -ENOMEM;
-	err = run_pass(p);
-	for (i = p->unmapped; i < p->num; i++)
+	p->maps = calloc(p->num + 1, sizeof(*p->maps));
+	return p->maps ? 0 : -ENOMEM;
+}
+
+/* The engine must be done with memory and BOs before they go. */
+static void end_pass(struct pass *p)
+{
+	size_t i;
+
+	for (; p->tail != p->head; p->tail++) {
+		if (gpucr_copy_slot_wait(p->c,
+					 &p->c->slots[p->tail %
+						      p->c->cfg.slots]))
+			p->c->stuck = true;
+	}
+	for (i = p->unmapped; p->maps && i < p->num; i++)
 		gpucr_copy_unmap(&p->maps[i]);
 	free(p->maps);
-	return err;
+}
+
+unsigned int gpucr_copy_buffers(const struct gpucr_copy *c, struct iovec *v,
+				unsigned int max)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->cfg.slots && i < max; i++) {
+		v[i].iov_base = c->slots[i].mem;
+		v[i].iov_len = c->cfg.slot_size;
+	}
+	return i;
 }
 
 int gpucr_copy_from_gpu(struct gpucr_copy *c, const struct gpucr_copy_bo *bos,
-			size_t num, gpucr_copy_fn sink, void *arg)
+			size_t num, const struct gpucr_copy_sink *sink)
 {
 	struct pass p = {
-		.c = c, .bos = bos, .num = num, .fn = sink, .arg = arg,
+		.c = c, .bos = bos, .num = num, .sink = sink,
 	};
+	int err = begin_pass(&p);
 
-	return copy_pass(&p);
+	if (!err)
+		err = from_gpu(&p);
+	end_pass(&p);
+	return err;
 }
 
-int gpucr_copy_to_gpu(struct gpucr_copy *c, const struct gpucr_copy_bo *bos,
-		      size_t num, gpucr_copy_fn source, void *arg)
+int gpucr_copy_to_gpus(const struct gpucr_copy_fill *fills, size_t num)
 {
-	struct pass p = {
-		.c = c, .bos = bos, .num = num, .to_gpu = true, .fn = source,
-		.arg = arg,
-	};
+	struct pass *v = calloc(num + 1, sizeof(*v));
+	size_t i, begun;
+	int err = 0;
 
-	return copy_pass(&p);
+	if (!v)
+		return -ENOMEM;
+	for (begun = 0; begun < num && !err; begun++) {
+		const struct gpucr_copy_fill *f = &fills[begun];
+
+		v[begun] = (struct pass){
+			.c = f->c, .bos = f->bos, .num = f->num,
+			.to_gpu = true, .fill = f,
+		};
+		err = begin_pass(&v[begun]);
+	}
+	if (!err)
+		err = to_gpus(v, num);
+	for (i = 0; i < begun; i++)
+		end_pass(&v[i]);
+	free(v);
+	return err;
 }

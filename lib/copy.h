@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 struct gpucr_copy;
 
@@ -21,6 +22,7 @@ struct gpucr_copy_config {
 	unsigned int slots;
 	size_t slot_size;	/* bytes, a multiple of 2 MiB */
 	unsigned int deadline_ms; /* for each wait */
+	const int *stop;	/* not 0: give up with -ECANCELED; or NULL */
 };
 
 #define GPUCR_COPY_DEADLINE_MS	60000
@@ -50,11 +52,35 @@ void gpucr_copy_close(struct gpucr_copy *c);
  */
 typedef int (*gpucr_copy_fn)(void *arg, uint64_t pos, void *buf, size_t len);
 
-/* From the BOs to sink. */
+/* Memory that a sink still needs after put() is waited for before its reuse. */
+struct gpucr_copy_sink {
+	gpucr_copy_fn put;
+	int (*settle)(void *arg, void *buf, size_t len);
+	void *arg;
+};
+
+/* The memory of the slots, at most max of them. Returns how many. */
+unsigned int gpucr_copy_buffers(const struct gpucr_copy *c, struct iovec *v,
+				unsigned int max);
+
+/* From the BOs to sink, which is settled on return. */
 int gpucr_copy_from_gpu(struct gpucr_copy *c, const struct gpucr_copy_bo *bos,
-			size_t num, gpucr_copy_fn sink, void *arg);
-/* From source to the BOs. All is in place on return. */
-int gpucr_copy_to_gpu(struct gpucr_copy *c, const struct gpucr_copy_bo *bos,
-		      size_t num, gpucr_copy_fn source, void *arg);
+			size_t num, const struct gpucr_copy_sink *sink);
+/* BOs of one GPU and where their content comes from. */
+struct gpucr_copy_fill {
+	struct gpucr_copy *c;
+	const struct gpucr_copy_bo *bos;
+	size_t num;
+	gpucr_copy_fn source;
+	/* Some time before source, with the same arguments; or NULL. */
+	void (*begin)(void *arg, uint64_t pos, void *buf, size_t len);
+	void *arg;
+};
+
+/*
+ * Fills the BOs of several GPUs at the same time: sources are asked in turn,
+ * by this one thread, while the engines work. All is in place on return.
+ */
+int gpucr_copy_to_gpus(const struct gpucr_copy_fill *fills, size_t num);
 
 #endif

@@ -155,6 +155,15 @@ int gpucr_copy_slot_submit(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	return 0;
 }
 
+bool gpucr_copy_slot_is_done(struct gpucr_copy_slot *s)
+{
+	uint32_t expired = 0;
+
+	return !s->busy ||
+	       amdgpu_cs_query_fence_status(&s->fence, 0, 0, &expired) ||
+	       expired;
+}
+
 int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 {
 	uint32_t expired = 0;
@@ -171,10 +180,10 @@ int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	c->stuck = true;
 	if (err)
 		return slot_failed(c, s, "it failed", err);
-	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: not done after %u s (copy-timeout); the engine hangs or is very busy",
+	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: not done after %u ms (copy-timeout); the engine hangs or is very busy",
 		  c->cfg.gpu_id, s->first_bo,
 		  (unsigned long long)s->first_offset, s->len,
-		  c->cfg.deadline_ms / 1000);
+		  c->cfg.deadline_ms);
 	return -ETIMEDOUT;
 }
 

@@ -54,6 +54,8 @@ int gpucr_copy_slot_add(struct gpucr_copy *c, struct gpucr_copy_slot *s,
 			const struct gpucr_copy_map *m, uint64_t offset,
 			uint64_t len, bool to_gpu);
 int gpucr_copy_slot_submit(struct gpucr_copy *c, struct gpucr_copy_slot *s);
+/* Would gpucr_copy_slot_wait() return at once? */
+bool gpucr_copy_slot_is_done(struct gpucr_copy_slot *s);
 int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s);
 
 #endif

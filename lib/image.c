@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "image.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "imgmsg.h"
 #include "log.h"
@@ -165,77 +161,4 @@ void gpucr_img_kfd_free(struct gpucr_img_kfd *img)
 		return;
 	gpucr_img_kfd_clear(img);
 	free(img);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The id in <prefix><id>.img. */
-static int name_id(const char *name, enum gpucr_img_kind kind, uint32_t *ret)
-{
-	const char *prefix = kind == GPUCR_IMG_KFD ? KFD_PREFIX : RENDER_PREFIX;
-	char again[GPUCR_IMG_NAME_MAX];
-	unsigned long id;
-
-	if (strncmp(name, prefix, strlen(prefix)) ||
-	    !isdigit((unsigned char)name[strlen(prefix)]))
-		return -EINVAL;
-	id = strtoul(name + strlen(prefix), NULL, 10);
-	snprintf(again, sizeof(again), "%s%lu.img", prefix, id);
-	if (id > UINT32_MAX || strcmp(name, again))
-		return -EINVAL;
-	*ret = id;
-	return 0;
-}
-
-static int append_id(uint32_t **list, size_t *num, uint32_t id)
-{
-	uint32_t *more;
-
-	if (!(*num & (*num - 1))) {
-		more = realloc(*list, (*num ? *num * 2 : 1) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		*list = more;
-	}
-	(*list)[(*num)++] = id;
-	return 0;
-}
-
-int gpucr_img_list(int dir, enum gpucr_img_kind kind, uint32_t **ret,
-		   size_t *num)
-{
-	struct dirent *de;
-	int err = 0, fd;
-	uint32_t id;
-	DIR *d;
-
-	*ret = NULL;
-	*num = 0;
-	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	d = fdopendir(fd);
-	if (!d) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
-	while (!err && (de = readdir(d))) {
-		if (!name_id(de->d_name, kind, &id))
-			err = append_id(ret, num, id);
-	}
-	closedir(d);
-	if (err) {
-		free(*ret);
-		*ret = NULL;
-		return err;
-	}
-	if (*num)
-		qsort(*ret, *num, sizeof(**ret), compare_ids);
-	return 0;
 }

@@ -15,6 +15,15 @@
 #define GPUCR_IMG_NAME_MAX	64
 #define GPUCR_IMG_MAX_DEVICES	256
 #define GPUCR_IMG_NO_BO		UINT32_MAX
+#define GPUCR_IMG_MAX_LINKS	128	/* of one GPU */
+
+/* A link of a GPU, where the dump was made. */
+struct gpucr_img_link {
+	uint32_t to;		/* number of a node of the topology */
+	uint32_t type;
+	bool cpu;		/* that node is no GPU */
+	bool p2p;
+};
 
 /* A GPU of the process. User ids are those of its first start. */
 struct gpucr_img_device {
@@ -37,7 +46,38 @@ struct gpucr_img_device {
 	uint64_t unique_id;
 	uint64_t hive_id;
 	char name[64];
+	bool upstream;		/* gfx target, num_xcc and names not known */
+	/* The rest is not known where this is false: an early image. */
+	bool has_topology;
+	uint32_t node;		/* number in the topology */
+	uint32_t mem_banks_count;
+	uint32_t io_links_count;
+	uint32_t max_waves_per_simd;
+	uint32_t lds_size_in_kb;
+	uint32_t gds_size_in_kb;
+	uint32_t wave_front_size;
+	uint32_t array_count;
+	uint32_t simd_arrays_per_engine;
+	uint32_t cu_per_simd_array;
+	uint32_t simd_per_cu;
+	uint32_t max_slots_scratch_cu;
+	uint32_t num_sdma_engines;
+	uint32_t num_sdma_xgmi_engines;
+	uint32_t num_sdma_queues_per_engine;
+	uint32_t num_cp_queues;
+	uint32_t vram_public;
+	uint32_t num_links;
+	struct gpucr_img_link links[GPUCR_IMG_MAX_LINKS];
 };
+
+struct gpucr_node;
+struct gpucr_topology;
+
+/* A GPU as an image has it, from the topology that it is part of. */
+void gpucr_img_device_from_node(struct gpucr_img_device *ret,
+				const struct gpucr_topology *topo,
+				const struct gpucr_node *node,
+				uint32_t user_gpu_id);
 
 struct gpucr_img_bo {
 	uint64_t addr;
@@ -76,8 +116,12 @@ struct gpucr_img_kfd {
 	uint32_t bo_record_size; /* of KFD's private data; 0: not known */
 	uint32_t alias_of;	/* not 0: another open of that id's process */
 	bool no_gpu;		/* a KFD file of a process without GPUs */
+	bool upstream;		/* in the format of upstream's plugin */
 	uint64_t time;		/* seconds since 1970 */
+	/* How long KFD's CHECKPOINT took, and the copies; 0: not known. */
+	uint64_t read_us, copy_us;
 	char kernel_release[72];
+	char driver[128];	/* of KFD; "": not recorded */
 	char writer[32];
 	struct gpucr_img_device *devices;
 	size_t num_devices;
@@ -130,9 +174,5 @@ uint64_t gpucr_img_content_bytes(const struct gpucr_img_kfd *img,
 
 /* Rules between the parts: image_check.c. NULL, or what is wrong. */
 const char *gpucr_img_kfd_fault(const struct gpucr_img_kfd *img);
-
-/* Ids of all manifests of a kind in a directory, rising; *ret is free()d. */
-int gpucr_img_list(int dir, enum gpucr_img_kind kind, uint32_t **ret,
-		   size_t *num);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "image.h"
 #include "kfd.h"
+#include "upstream.h"
 
 /* More than any address space holds: sums of sizes cannot overflow. */
 #define MAX_BYTES	(UINT64_C(1) << 56)
@@ -136,7 +137,10 @@ static const char *pages_fault(const struct gpucr_img_kfd *img, size_t i)
 	if (!gpucr_img_find_device(img, p->gpu_id))
 		return "a page file of a GPU that is not listed";
 	/* The name is known: an image cannot lead out of its directory. */
-	gpucr_img_pages_name(name, img->id, p->gpu_id);
+	if (img->upstream)
+		gpucr_up_pages_name(name, img->id, p->gpu_id);
+	else
+		gpucr_img_pages_name(name, img->id, p->gpu_id);
 	if (strcmp(name, p->file))
 		return "a page file has another name than its GPU's";
 	if (p->chunks.raw_bytes != gpucr_img_content_bytes(img, p->gpu_id))
@@ -181,6 +185,8 @@ const char *gpucr_img_kfd_fault(const struct gpucr_img_kfd *img)
 {
 	const char *fault;
 
+	if (img->alias_of && img->alias_of == img->id)
+		return "a file is said to be another open of itself";
 	if (img->alias_of || img->no_gpu) {
 		if (img->num_devices || img->num_bos || img->num_vmas ||
 		    img->num_pages || img->priv_size)

@@ -175,35 +175,60 @@ static int damaged(const char *name, const char *what)
 	return -EBADMSG;
 }
 
+/* What the first bytes and the length of the file tell. */
+static int check_header(const char *name, enum gpucr_img_kind kind,
+			const struct img_header *h, uint64_t size)
+{
+	if (memcmp(h->magic, GPUCR_IMG_MAGIC, sizeof(h->magic)))
+		return damaged(name, "not an image of gpucr");
+	if (le32toh(h->version) != GPUCR_IMG_VERSION) {
+		gpucr_err("%s: format %u, this program reads format %u (image-format)",
+			  name, le32toh(h->version), GPUCR_IMG_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	if (le64toh(h->header_xxh3) !=
+	    XXH3_64bits(h, offsetof(struct img_header, header_xxh3)))
+		return damaged(name, "its header's checksum is wrong");
+	if (le32toh(h->kind) != kind)
+		return damaged(name, "it is an image of another kind");
+	if (le64toh(h->payload_len) != size - sizeof(*h))
+		return damaged(name, "its length is not the one it states");
+	return 0;
+}
+
 int gpucr_imgfile_check(const char *name, enum gpucr_img_kind kind,
 			const uint8_t *file, uint64_t size)
 {
 	struct img_header h;
+	int err;
 
 	if (size < sizeof(h))
 		return damaged(name, "shorter than its header");
 	memcpy(&h, file, sizeof(h));
-	if (memcmp(h.magic, GPUCR_IMG_MAGIC, sizeof(h.magic)))
-		return damaged(name, "not an image of gpucr");
-	if (le32toh(h.version) != GPUCR_IMG_VERSION) {
-		gpucr_err("%s: format %u, this program reads format %u (image-format)",
-			  name, le32toh(h.version), GPUCR_IMG_VERSION);
-		return -EPROTONOSUPPORT;
-	}
-	if (le64toh(h.header_xxh3) !=
-	    XXH3_64bits(&h, offsetof(struct img_header, header_xxh3)))
-		return damaged(name, "its header's checksum is wrong");
-	if (le32toh(h.kind) != kind)
-		return damaged(name, "it is an image of another kind");
-	if (le64toh(h.payload_len) != size - sizeof(h))
-		return damaged(name, "its length is not the one it states");
+	err = check_header(name, kind, &h, size);
+	if (err)
+		return err;
 	if (le64toh(h.payload_xxh3) !=
 	    XXH3_64bits(file + sizeof(h), size - sizeof(h)))
 		return damaged(name, "its checksum is wrong");
 	return 0;
 }
 
-static int read_whole(int fd, const char *name, uint8_t **ret, uint64_t *size)
+/* The header first: a long file that is none of ours costs nothing. */
+static int peek_header(int fd, const char *name, enum gpucr_img_kind kind,
+		       uint64_t size)
+{
+	struct img_header h;
+	int err = gpucr_pread_all(fd, &h, sizeof(h), 0);
+
+	if (!err)
+		return check_header(name, kind, &h, size);
+	gpucr_err("%s: read: %s (io-error)", name, strerror(-err));
+	return err;
+}
+
+static int read_whole(int fd, const char *name, enum gpucr_img_kind kind,
+		      uint8_t **ret, uint64_t *size)
 {
 	struct stat st;
 	int err;
@@ -216,6 +241,9 @@ static int read_whole(int fd, const char *name, uint8_t **ret, uint64_t *size)
 		return damaged(name, "shorter than its header");
 	if ((uint64_t)st.st_size > GPUCR_IMG_MAX)
 		return damaged(name, "longer than any manifest");
+	err = peek_header(fd, name, kind, st.st_size);
+	if (err)
+		return err;
 	*ret = malloc(st.st_size);
 	if (!*ret)
 		return -ENOMEM;
@@ -244,7 +272,7 @@ int gpucr_imgfile_read(int dir, const char *name, enum gpucr_img_kind kind,
 				  strerror(-err));
 		return err;
 	}
-	err = read_whole(fd, name, &file, &size);
+	err = read_whole(fd, name, kind, &file, &size);
 	close(fd);
 	if (err)
 		return err;

@@ -7,55 +7,63 @@
 #include <string.h>
 
 #include "gpucr.pb-c.h"
-
-/*
- * A decoded message is at most a few times longer than its encoding; a
- * hostile one of empty submessages would be fifty times longer.
- */
-#define BUDGET_FACTOR	16
-#define BUDGET_BASE	65536
+#include "pbdecode.h"
 
 #define DEVICE_NUMBERS(X) \
 	X(user_gpu_id) X(local_gpu_id) X(render_minor) X(vendor_id) \
 	X(device_id) X(gfx_target_version) X(simd_count) X(num_xcc) \
 	X(location_id) X(domain) X(fw_version) X(sdma_fw_version) \
 	X(capability) X(num_gws) X(caches_count) X(vram_bytes) X(unique_id) \
-	X(hive_id)
+	X(hive_id) X(has_topology) X(node) X(mem_banks_count) \
+	X(io_links_count) X(max_waves_per_simd) X(lds_size_in_kb) \
+	X(gds_size_in_kb) X(wave_front_size) X(array_count) \
+	X(simd_arrays_per_engine) X(cu_per_simd_array) X(simd_per_cu) \
+	X(max_slots_scratch_cu) X(num_sdma_engines) \
+	X(num_sdma_xgmi_engines) X(num_sdma_queues_per_engine) \
+	X(num_cp_queues) X(vram_public)
+#define LINK_NUMBERS(X) X(to) X(type) X(cpu) X(p2p)
 #define BO_NUMBERS(X) X(addr) X(size) X(offset) X(alloc_flags) X(gpu_id)
 #define VMA_NUMBERS(X) X(start) X(end) X(offset) X(kind) X(gpu_id) X(bo)
 #define KFD_NUMBERS(X) \
 	X(id) X(pid) X(num_objects) X(bo_record_size) X(alias_of) X(no_gpu) \
-	X(time)
+	X(time) X(read_us) X(copy_us)
 
 #define COPY(f) to->f = from->f;
 
-struct budget {
-	size_t left;
+/* A device and what it points to. */
+struct device_msg {
+	Gpucr__Img__Device m;
+	Gpucr__Img__Link links[GPUCR_IMG_MAX_LINKS];
+	Gpucr__Img__Link *p[GPUCR_IMG_MAX_LINKS];
 };
 
-/* Freed memory is not given back to the budget: it bounds the work too. */
-static void *budget_alloc(void *data, size_t size)
+static void link_to_msg(Gpucr__Img__Link *to, const struct gpucr_img_link *from)
 {
-	struct budget *b = data;
-
-	if (size > b->left)
-		return NULL;
-	b->left -= size;
-	return malloc(size);
+	gpucr__img__link__init(to);
+	LINK_NUMBERS(COPY)
 }
 
-static void budget_free(void *data, void *p)
+static void link_from_msg(struct gpucr_img_link *to,
+			  const Gpucr__Img__Link *from)
 {
-	(void)data;
-	free(p);
+	LINK_NUMBERS(COPY)
 }
 
-static void device_to_msg(Gpucr__Img__Device *to,
+static void device_to_msg(struct device_msg *d,
 			  const struct gpucr_img_device *from)
 {
+	Gpucr__Img__Device *to = &d->m;
+	uint32_t i;
+
 	gpucr__img__device__init(to);
 	DEVICE_NUMBERS(COPY)
 	to->name = (char *)from->name;
+	for (i = 0; i < from->num_links; i++) {
+		link_to_msg(&d->links[i], &from->links[i]);
+		d->p[i] = &d->links[i];
+	}
+	to->links = d->p;
+	to->n_links = from->num_links;
 }
 
 static int text_from_msg(char *to, size_t size, const char *from)
@@ -70,6 +78,11 @@ static int device_from_msg(struct gpucr_img_device *to,
 			   const Gpucr__Img__Device *from)
 {
 	DEVICE_NUMBERS(COPY)
+	if (from->n_links > GPUCR_IMG_MAX_LINKS)
+		return -EBADMSG;
+	for (; to->num_links < from->n_links; to->num_links++)
+		link_from_msg(&to->links[to->num_links],
+			      from->links[to->num_links]);
 	return text_from_msg(to->name, sizeof(to->name), from->name);
 }
 
@@ -162,7 +175,7 @@ static int kfd_msg_arrays(struct kfd_msg *k, const struct gpucr_img_kfd *img)
 	int err;
 
 	if (array_alloc(&k->devices, img->num_devices,
-			sizeof(Gpucr__Img__Device)) ||
+			sizeof(struct device_msg)) ||
 	    array_alloc(&k->bos, img->num_bos, sizeof(Gpucr__Img__Bo)) ||
 	    array_alloc(&k->vmas, img->num_vmas, sizeof(Gpucr__Img__Vma)) ||
 	    array_alloc(&k->pages, img->num_pages, sizeof(Gpucr__Img__Pages)))
@@ -187,6 +200,7 @@ static void kfd_msg_fields(Gpucr__Img__Kfd *to,
 	gpucr__img__kfd__init(to);
 	KFD_NUMBERS(COPY)
 	to->kernel_release = (char *)from->kernel_release;
+	to->driver = (char *)from->driver;
 	to->writer = (char *)from->writer;
 	to->n_devices = from->num_devices;
 	to->n_bos = from->num_bos;
@@ -194,16 +208,6 @@ static void kfd_msg_fields(Gpucr__Img__Kfd *to,
 	to->n_pages = from->num_pages;
 	to->priv_data.data = from->priv;
 	to->priv_data.len = from->priv_size;
-}
-
-static int pack(const ProtobufCMessage *m, uint8_t **ret, size_t *len)
-{
-	*len = protobuf_c_message_get_packed_size(m);
-	*ret = malloc(*len + 1);
-	if (!*ret)
-		return -ENOMEM;
-	protobuf_c_message_pack(m, *ret);
-	return 0;
 }
 
 int gpucr_imgmsg_pack_kfd(const struct gpucr_img_kfd *img, uint8_t **ret,
@@ -219,7 +223,7 @@ int gpucr_imgmsg_pack_kfd(const struct gpucr_img_kfd *img, uint8_t **ret,
 		k.m.bos = (Gpucr__Img__Bo **)k.bos.p;
 		k.m.vmas = (Gpucr__Img__Vma **)k.vmas.p;
 		k.m.pages = (Gpucr__Img__Pages **)k.pages.p;
-		err = pack(&k.m.base, ret, len);
+		err = gpucr_pb_pack(&k.m.base, ret, len);
 	}
 	kfd_msg_free(&k, img);
 	return err;
@@ -229,20 +233,22 @@ int gpucr_imgmsg_pack_render(const struct gpucr_img_render *img,
 			     uint8_t **ret, size_t *len)
 {
 	Gpucr__Img__Render m;
-	Gpucr__Img__Device d;
+	struct device_msg d;
 
 	gpucr__img__render__init(&m);
 	device_to_msg(&d, &img->device);
 	m.id = img->id;
-	m.device = &d;
+	m.device = &d.m;
 	m.kfd_vm = img->kfd_vm;
 	m.owner_pid = img->owner_pid;
-	return pack(&m.base, ret, len);
+	return gpucr_pb_pack(&m.base, ret, len);
 }
 
 static int kfd_arrays_from_msg(struct gpucr_img_kfd *to,
 			       const Gpucr__Img__Kfd *from)
 {
+	if (from->n_devices > GPUCR_IMG_MAX_DEVICES)
+		return -EBADMSG;
 	to->devices = calloc(from->n_devices + 1, sizeof(*to->devices));
 	to->bos = calloc(from->n_bos + 1, sizeof(*to->bos));
 	to->vmas = calloc(from->n_vmas + 1, sizeof(*to->vmas));
@@ -283,6 +289,7 @@ static int kfd_from_msg(struct gpucr_img_kfd *to, const Gpucr__Img__Kfd *from)
 	KFD_NUMBERS(COPY)
 	if (text_from_msg(to->kernel_release, sizeof(to->kernel_release),
 			  from->kernel_release) ||
+	    text_from_msg(to->driver, sizeof(to->driver), from->driver) ||
 	    text_from_msg(to->writer, sizeof(to->writer), from->writer))
 		return -EBADMSG;
 	err = kfd_arrays_from_msg(to, from);
@@ -302,32 +309,18 @@ static int kfd_from_msg(struct gpucr_img_kfd *to, const Gpucr__Img__Kfd *from)
 	return err;
 }
 
-static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *d,
-				ProtobufCAllocator *alloc, struct budget *b,
-				const uint8_t *payload, size_t len)
-{
-	b->left = len * BUDGET_FACTOR + BUDGET_BASE;
-	*alloc = (ProtobufCAllocator){
-		.alloc = budget_alloc,
-		.free = budget_free,
-		.allocator_data = b,
-	};
-	return protobuf_c_message_unpack(d, alloc, len, payload);
-}
-
 int gpucr_imgmsg_unpack_kfd(const uint8_t *payload, size_t len,
 			    struct gpucr_img_kfd *img)
 {
-	ProtobufCAllocator alloc;
-	ProtobufCMessage *m;
-	struct budget b;
+	const Gpucr__Img__Kfd *m;
+	struct gpucr_pb pb;
 	int err;
 
-	m = unpack(&gpucr__img__kfd__descriptor, &alloc, &b, payload, len);
+	m = gpucr_pb_unpack(&pb, &gpucr__img__kfd__descriptor, payload, len);
 	if (!m)
 		return -EBADMSG;
-	err = kfd_from_msg(img, (const Gpucr__Img__Kfd *)m);
-	protobuf_c_message_free_unpacked(m, &alloc);
+	err = kfd_from_msg(img, m);
+	gpucr_pb_free(&pb);
 	return err;
 }
 
@@ -335,22 +328,19 @@ int gpucr_imgmsg_unpack_render(const uint8_t *payload, size_t len,
 			       struct gpucr_img_render *img)
 {
 	const Gpucr__Img__Render *r;
-	ProtobufCAllocator alloc;
-	ProtobufCMessage *m;
-	struct budget b;
+	struct gpucr_pb pb;
 	int err = -EBADMSG;
 
 	memset(img, 0, sizeof(*img));
-	m = unpack(&gpucr__img__render__descriptor, &alloc, &b, payload, len);
-	if (!m)
+	r = gpucr_pb_unpack(&pb, &gpucr__img__render__descriptor, payload, len);
+	if (!r)
 		return -EBADMSG;
-	r = (const Gpucr__Img__Render *)m;
 	if (r->device) {
 		img->id = r->id;
 		img->kfd_vm = r->kfd_vm;
 		img->owner_pid = r->owner_pid;
 		err = device_from_msg(&img->device, r->device);
 	}
-	protobuf_c_message_free_unpacked(m, &alloc);
+	gpucr_pb_free(&pb);
 	return err;
 }

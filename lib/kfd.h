@@ -31,6 +31,7 @@ struct gpucr_kfd_state {
 	struct kfd_criu_device_bucket *devices;
 	struct kfd_criu_bo_bucket *bos;
 	uint8_t *priv;
+	uint32_t image_pid;	/* restore: whose it was, for the module's table */
 };
 
 /* Buffers for counts; dma-buf numbers are set to KFD_INVALID_FD. */

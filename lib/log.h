@@ -9,6 +9,8 @@
 #ifndef GPUCR_LOG_H
 #define GPUCR_LOG_H
 
+#include <stddef.h>
+
 enum gpucr_log_level {
 	GPUCR_LOG_ERROR = 1,
 	GPUCR_LOG_WARN,
@@ -27,6 +29,19 @@ void gpucr_log_reset(void);
 
 __attribute__((format(printf, 2, 3)))
 void gpucr_log(enum gpucr_log_level level, const char *fmt, ...);
+
+/*
+ * Messages of the calling thread are kept in c until gpucr_log_release(), for
+ * a sink that is not made for threads. NULL: no longer.
+ */
+struct gpucr_log_capture {
+	struct gpucr_log_line *lines;
+	size_t num;
+};
+
+void gpucr_log_capture(struct gpucr_log_capture *c);
+/* Hands them to the sink, in order, and frees them. */
+void gpucr_log_release(struct gpucr_log_capture *c);
 
 #define gpucr_err(...) gpucr_log(GPUCR_LOG_ERROR, __VA_ARGS__)
 #define gpucr_warn(...) gpucr_log(GPUCR_LOG_WARN, __VA_ARGS__)

@@ -38,6 +38,10 @@ static const struct nla_policy info_policy[GPUCR_A_INFO_MAX + 1] = {
 	[GPUCR_A_INFO_SESSIONS_TOTAL] = { .type = NLA_U64 },
 	[GPUCR_A_INFO_SESSIONS_ABANDONED] = { .type = NLA_U64 },
 	[GPUCR_A_INFO_SESSIONS_RECOVERED] = { .type = NLA_U64 },
+	[GPUCR_A_INFO_SESSIONS_RECOVERY_FAILED] = { .type = NLA_U64 },
+	[GPUCR_A_INFO_DRAINING] = { .type = NLA_FLAG },
+	[GPUCR_A_INFO_MAX_QUEUES] = { .type = NLA_U32 },
+	[GPUCR_A_INFO_MAX_REMAPS] = { .type = NLA_U32 },
 };
 
 static int on_info(struct nlmsghdr *nlh, void *arg)
@@ -59,6 +63,11 @@ static int on_info(struct nlmsghdr *nlh, void *arg)
 	i->sessions_total = opt_u64(tb[GPUCR_A_INFO_SESSIONS_TOTAL]);
 	i->sessions_abandoned = opt_u64(tb[GPUCR_A_INFO_SESSIONS_ABANDONED]);
 	i->sessions_recovered = opt_u64(tb[GPUCR_A_INFO_SESSIONS_RECOVERED]);
+	i->sessions_recovery_failed =
+		opt_u64(tb[GPUCR_A_INFO_SESSIONS_RECOVERY_FAILED]);
+	i->draining = tb[GPUCR_A_INFO_DRAINING];
+	i->max_queues = opt_u32(tb[GPUCR_A_INFO_MAX_QUEUES]);
+	i->max_remaps = opt_u32(tb[GPUCR_A_INFO_MAX_REMAPS]);
 	nlmsg_for_each_attr(nla, nlh, GENL_HDRLEN, rem) {
 		if (nla_type(nla) == GPUCR_A_INFO_OP && i->num_ops < 32)
 			i->ops[i->num_ops++] = nla_get_u32(nla);
@@ -360,6 +369,8 @@ static const struct nla_policy relay_policy[GPUCR_A_RELAY_MAX + 1] = {
 	[GPUCR_A_RELAY_ERROR] = { .type = NLA_U32 },
 	[GPUCR_A_RELAY_MESSAGE] = { .type = NLA_STRING },
 	[GPUCR_A_RELAY_STATE] = { .type = NLA_U32 },
+	[GPUCR_A_RELAY_KEPT] = { .type = NLA_U32 },
+	[GPUCR_A_RELAY_KEPT_ERROR] = { .type = NLA_U32 },
 };
 
 struct nl_relay_answer {
@@ -389,6 +400,8 @@ static int on_relay(struct nlmsghdr *nlh, void *arg)
 	a->done = true;
 	a->error = opt_u32(tb[GPUCR_A_RELAY_ERROR]);
 	opt_str(tb[GPUCR_A_RELAY_MESSAGE], a->message, sizeof(a->message));
+	r->kept = opt_u32(tb[GPUCR_A_RELAY_KEPT]);
+	r->kept_error = -(int)opt_u32(tb[GPUCR_A_RELAY_KEPT_ERROR]);
 	if (a->error || r->cmd != GPUCR_CMD_SESSION_PAUSE)
 		return 0;
 	r->pid = opt_u32(tb[GPUCR_A_RELAY_PID]);
@@ -427,6 +440,8 @@ static int nl_put_relay(struct nl_msg *m, const struct gpucr_nl_relay *r)
 	if (!put && (r->cmd == GPUCR_CMD_SESSION_CHECKPOINT ||
 		     r->cmd == GPUCR_CMD_SESSION_RESTORE))
 		put = nl_put_buffers(m, r);
+	if (!put && r->cmd == GPUCR_CMD_SESSION_RESTORE && r->image_pid)
+		put = nla_put_u32(m, GPUCR_A_RELAY_IMAGE_PID, r->image_pid);
 	return put;
 }
 
@@ -437,6 +452,8 @@ int gpucr_nl_relay(struct gpucr_nl *nl, struct gpucr_nl_relay *r)
 	int err;
 
 	r->called = false;
+	r->kept = 0;
+	r->kept_error = 0;
 	if (r->cmd < GPUCR_CMD_SESSION_PAUSE || r->cmd > GPUCR_CMD_SESSION_RESUME)
 		return -EINVAL;
 	err = gpucr_nl_begin(nl, &rq, r->cmd, true);
@@ -447,5 +464,204 @@ int gpucr_nl_relay(struct gpucr_nl *nl, struct gpucr_nl_relay *r)
 		gpucr_nl_set_error(nl, a.message, strlen(a.message));
 		return -(int)a.error;
 	}
+	if (r->kept_error)
+		gpucr_nl_set_error(nl, a.message, strlen(a.message));
 	return err || a.done ? err : -EPROTO;
+}
+
+int gpucr_nl_session_drain(struct gpucr_nl *nl, bool drain)
+{
+	struct gpucr_nl_request rq;
+	int err = gpucr_nl_begin(nl, &rq, GPUCR_CMD_SESSION_DRAIN, false);
+
+	if (err)
+		return err;
+	return gpucr_nl_end(nl, &rq,
+			    nla_put_u32(rq.msg, GPUCR_A_SESSION_DRAIN, drain),
+			    NULL, NULL);
+}
+
+static const struct nla_policy queue_policy[GPUCR_A_QUEUE_MAX + 1] = {
+	[GPUCR_A_QUEUE_QUEUE_ID] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_GPU_ID] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_TYPE] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_FORMAT] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_RING] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_RING_SIZE] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_READ_POINTER] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_WRITE_POINTER] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_DOORBELL] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_DOORBELL_ID] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_PRIORITY] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_PERCENT] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_SDMA_ID] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_GWS] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_EOP] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_EOP_SIZE] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_CTX_SAVE] = { .type = NLA_U64 },
+	[GPUCR_A_QUEUE_CTX_SAVE_SIZE] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_MQD_SIZE] = { .type = NLA_U32 },
+	[GPUCR_A_QUEUE_CTL_STACK_SIZE] = { .type = NLA_U32 },
+};
+
+static int on_queue(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[GPUCR_A_QUEUE_MAX + 1];
+	struct gpucr_nl_queue *q;
+	int ret = gpucr_nl_parse(nlh, tb, GPUCR_A_QUEUE_MAX, queue_policy);
+
+	if (ret)
+		return ret;
+	q = nl_array_add(arg);
+	if (!q)
+		return -ENOMEM;
+	q->qid = opt_u32(tb[GPUCR_A_QUEUE_QUEUE_ID]);
+	q->gpu_id = opt_u32(tb[GPUCR_A_QUEUE_GPU_ID]);
+	q->type = opt_u32(tb[GPUCR_A_QUEUE_TYPE]);
+	q->format = opt_u32(tb[GPUCR_A_QUEUE_FORMAT]);
+	q->ring = opt_u64(tb[GPUCR_A_QUEUE_RING]);
+	q->ring_size = opt_u64(tb[GPUCR_A_QUEUE_RING_SIZE]);
+	q->read_pointer = opt_u64(tb[GPUCR_A_QUEUE_READ_POINTER]);
+	q->write_pointer = opt_u64(tb[GPUCR_A_QUEUE_WRITE_POINTER]);
+	q->doorbell = opt_u64(tb[GPUCR_A_QUEUE_DOORBELL]);
+	q->doorbell_id = opt_u32(tb[GPUCR_A_QUEUE_DOORBELL_ID]);
+	q->priority = opt_u32(tb[GPUCR_A_QUEUE_PRIORITY]);
+	q->percent = opt_u32(tb[GPUCR_A_QUEUE_PERCENT]);
+	q->sdma_id = opt_u32(tb[GPUCR_A_QUEUE_SDMA_ID]);
+	q->gws = opt_u32(tb[GPUCR_A_QUEUE_GWS]);
+	q->eop = opt_u64(tb[GPUCR_A_QUEUE_EOP]);
+	q->eop_size = opt_u32(tb[GPUCR_A_QUEUE_EOP_SIZE]);
+	q->ctx_save = opt_u64(tb[GPUCR_A_QUEUE_CTX_SAVE]);
+	q->ctx_save_size = opt_u32(tb[GPUCR_A_QUEUE_CTX_SAVE_SIZE]);
+	q->mqd_size = opt_u32(tb[GPUCR_A_QUEUE_MQD_SIZE]);
+	q->ctl_stack_size = opt_u32(tb[GPUCR_A_QUEUE_CTL_STACK_SIZE]);
+	return 0;
+}
+
+int gpucr_nl_queues(struct gpucr_nl *nl, uint64_t id, int holder,
+		    struct gpucr_nl_queue **ret, size_t *num)
+{
+	struct nl_array a = { .elem = sizeof(**ret) };
+	struct gpucr_nl_request rq;
+	int put, err = gpucr_nl_begin(nl, &rq, GPUCR_CMD_QUEUE_GET, true);
+
+	if (!err) {
+		put = nla_put_u64(rq.msg, GPUCR_A_QUEUE_ID, id);
+		if (!put && holder >= 0)
+			put = nla_put_u32(rq.msg, GPUCR_A_QUEUE_HOLDER_FD,
+					  holder);
+		err = gpucr_nl_end(nl, &rq, put, on_queue, &a);
+	}
+	return nl_array_give(&a, err, ret, num);
+}
+
+static const struct nla_policy remap_policy[GPUCR_A_REMAP_MAX + 1] = {
+	[GPUCR_A_REMAP_IMAGE_PID] = { .type = NLA_U32 },
+	[GPUCR_A_REMAP_GPU_ID] = { .type = NLA_U32 },
+	[GPUCR_A_REMAP_OLD_PGOFF] = { .type = NLA_U64 },
+	[GPUCR_A_REMAP_SIZE] = { .type = NLA_U64 },
+	[GPUCR_A_REMAP_NEW_PGOFF] = { .type = NLA_U64 },
+	[GPUCR_A_REMAP_KIND] = { .type = NLA_U32 },
+	[GPUCR_A_REMAP_DELTA] = { .type = NLA_U64 },
+	[GPUCR_A_REMAP_DEV_MINOR] = { .type = NLA_U32 },
+	[GPUCR_A_REMAP_SOURCE] = { .type = NLA_U32 },
+};
+
+static int on_remap(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[GPUCR_A_REMAP_MAX + 1];
+	struct gpucr_nl_remap *r;
+	int ret = gpucr_nl_parse(nlh, tb, GPUCR_A_REMAP_MAX, remap_policy);
+
+	if (ret)
+		return ret;
+	r = nl_array_add(arg);
+	if (!r)
+		return -ENOMEM;
+	r->image_pid = opt_u32(tb[GPUCR_A_REMAP_IMAGE_PID]);
+	r->gpu_id = opt_u32(tb[GPUCR_A_REMAP_GPU_ID]);
+	r->old_pgoff = opt_u64(tb[GPUCR_A_REMAP_OLD_PGOFF]);
+	r->size = opt_u64(tb[GPUCR_A_REMAP_SIZE]);
+	r->new_pgoff = opt_u64(tb[GPUCR_A_REMAP_NEW_PGOFF]);
+	r->dev_minor = opt_u32(tb[GPUCR_A_REMAP_DEV_MINOR]);
+	r->source = opt_u32(tb[GPUCR_A_REMAP_SOURCE]);
+	return 0;
+}
+
+int gpucr_nl_remaps(struct gpucr_nl *nl, uint64_t id, int holder,
+		    uint32_t image_pid, struct gpucr_nl_remap **ret,
+		    size_t *num)
+{
+	struct nl_array a = { .elem = sizeof(**ret) };
+	struct gpucr_nl_request rq;
+	int put, err = gpucr_nl_begin(nl, &rq, GPUCR_CMD_REMAP_GET, true);
+
+	if (!err) {
+		put = nla_put_u64(rq.msg, GPUCR_A_REMAP_ID, id);
+		if (!put && holder >= 0)
+			put = nla_put_u32(rq.msg, GPUCR_A_REMAP_HOLDER_FD,
+					  holder);
+		if (!put && image_pid)
+			put = nla_put_u32(rq.msg, GPUCR_A_REMAP_IMAGE_PID,
+					  image_pid);
+		err = gpucr_nl_end(nl, &rq, put, on_remap, &a);
+	}
+	return nl_array_give(&a, err, ret, num);
+}
+
+/* What remap-set and remap-resolve have in common. */
+static int nl_put_remap(struct nl_msg *m, uint64_t id, int fd,
+			const struct gpucr_nl_remap *r)
+{
+	return nla_put_u64(m, GPUCR_A_REMAP_ID, id) ||
+	       (fd >= 0 && nla_put_u32(m, GPUCR_A_REMAP_FD, fd)) ||
+	       nla_put_u32(m, GPUCR_A_REMAP_IMAGE_PID, r->image_pid) ||
+	       nla_put_u32(m, GPUCR_A_REMAP_GPU_ID, r->gpu_id) ||
+	       nla_put_u64(m, GPUCR_A_REMAP_OLD_PGOFF, r->old_pgoff) ||
+	       (r->size && nla_put_u64(m, GPUCR_A_REMAP_SIZE, r->size));
+}
+
+int gpucr_nl_remap_set(struct gpucr_nl *nl, uint64_t id, int fd,
+		       const struct gpucr_nl_remap *r)
+{
+	struct gpucr_nl_request rq;
+	int put, err = gpucr_nl_begin(nl, &rq, GPUCR_CMD_REMAP_SET, false);
+
+	if (err)
+		return err;
+	put = nl_put_remap(rq.msg, id, fd, r) ||
+	      nla_put_u64(rq.msg, GPUCR_A_REMAP_NEW_PGOFF, r->new_pgoff);
+	return gpucr_nl_end(nl, &rq, put, NULL, NULL);
+}
+
+static int on_resolved(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[GPUCR_A_REMAP_MAX + 1];
+	struct gpucr_nl_resolved *r = arg;
+	int ret = gpucr_nl_parse(nlh, tb, GPUCR_A_REMAP_MAX, remap_policy);
+
+	if (ret)
+		return ret;
+	if (!tb[GPUCR_A_REMAP_KIND] || !tb[GPUCR_A_REMAP_NEW_PGOFF])
+		return -EBADMSG;
+	r->kind = nla_get_u32(tb[GPUCR_A_REMAP_KIND]);
+	r->new_pgoff = nla_get_u64(tb[GPUCR_A_REMAP_NEW_PGOFF]);
+	r->delta = opt_u64(tb[GPUCR_A_REMAP_DELTA]);
+	r->size = opt_u64(tb[GPUCR_A_REMAP_SIZE]);
+	r->dev_minor = opt_u32(tb[GPUCR_A_REMAP_DEV_MINOR]);
+	return 0;
+}
+
+int gpucr_nl_remap_resolve(struct gpucr_nl *nl, uint64_t id, int fd,
+			   const struct gpucr_nl_remap *key,
+			   struct gpucr_nl_resolved *ret)
+{
+	struct gpucr_nl_request rq;
+	int err = gpucr_nl_begin(nl, &rq, GPUCR_CMD_REMAP_RESOLVE, false);
+
+	memset(ret, 0, sizeof(*ret));
+	if (err)
+		return err;
+	return gpucr_nl_end(nl, &rq, nl_put_remap(rq.msg, id, fd, key),
+			    on_resolved, ret);
 }

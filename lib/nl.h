@@ -41,6 +41,9 @@ struct gpucr_nl_info {
 	uint64_t sessions_total;
 	uint64_t sessions_abandoned;
 	uint64_t sessions_recovered;
+	uint64_t sessions_recovery_failed;
+	bool draining;			/* session-new answers EAGAIN */
+	uint32_t max_queues, max_remaps;
 };
 
 int gpucr_nl_info(struct gpucr_nl *nl, struct gpucr_nl_info *ret);
@@ -117,8 +120,74 @@ struct gpucr_nl_relay {
 	uint32_t num_objects;
 	uint32_t state;			/* out: enum gpucr_session_state */
 	bool called;			/* out: KFD was called (accepted) */
+	uint32_t image_pid;		/* restore: keep offsets; 0: do not */
+	uint32_t kept;			/* out: queues or offsets */
+	int kept_error;			/* out: why not all; -errno */
 };
 
+/* Where only kept_error is set it has succeeded; gpucr_nl_error() says why. */
 int gpucr_nl_relay(struct gpucr_nl *nl, struct gpucr_nl_relay *r);
+
+/* Take no new sessions, or take them again. */
+int gpucr_nl_session_drain(struct gpucr_nl *nl, bool drain);
+
+/* A queue of a checkpoint; addresses and sizes in bytes. */
+struct gpucr_nl_queue {
+	uint32_t qid, gpu_id;
+	uint32_t type;			/* enum gpucr_queue_type */
+	uint32_t format;		/* enum gpucr_queue_format */
+	uint64_t ring, ring_size;
+	uint64_t read_pointer, write_pointer;
+	uint64_t doorbell;
+	uint32_t doorbell_id;
+	uint32_t priority, percent;
+	uint32_t sdma_id, gws;
+	uint64_t eop, ctx_save;
+	uint32_t eop_size, ctx_save_size;
+	uint32_t mqd_size, ctl_stack_size;
+};
+
+/*
+ * Queues that the last checkpoint of a session found. holder: -1, or a file
+ * that gives the right to ask: the session's, or KFD's of its target.
+ * -ENODATA where there was no checkpoint. *ret is free()d by the caller.
+ */
+int gpucr_nl_queues(struct gpucr_nl *nl, uint64_t id, int holder,
+		    struct gpucr_nl_queue **ret, size_t *num);
+
+/* Where a BO of the image has come to; offsets in pages. */
+struct gpucr_nl_remap {
+	uint32_t image_pid, gpu_id;
+	uint64_t old_pgoff;
+	uint64_t size;			/* bytes */
+	uint64_t new_pgoff;
+	uint32_t dev_minor;		/* of its render node */
+	uint32_t source;		/* enum gpucr_remap_source */
+};
+
+/* image_pid 0: all. holder: -1, or the session's file. */
+int gpucr_nl_remaps(struct gpucr_nl *nl, uint64_t id, int holder,
+		    uint32_t image_pid, struct gpucr_nl_remap **ret,
+		    size_t *num);
+/* A BO of the render node fd; dev_minor and source are not looked at. */
+int gpucr_nl_remap_set(struct gpucr_nl *nl, uint64_t id, int fd,
+		       const struct gpucr_nl_remap *r);
+
+/* How a mapping of the image is made again. */
+struct gpucr_nl_resolved {
+	uint32_t kind;			/* enum gpucr_remap_kind */
+	uint32_t dev_minor;
+	uint64_t new_pgoff;		/* in the render node or the dma-buf */
+	uint64_t delta;			/* bytes into the BO */
+	uint64_t size;			/* bytes of the BO */
+};
+
+/*
+ * key: image_pid, gpu_id, old_pgoff; size of the mapping, or 0. fd: a render
+ * node that must be able to map it, or -1.
+ */
+int gpucr_nl_remap_resolve(struct gpucr_nl *nl, uint64_t id, int fd,
+			   const struct gpucr_nl_remap *key,
+			   struct gpucr_nl_resolved *ret);
 
 #endif

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "zchunk.h"
 
 #define OPT_FILE_MAX	(64 * 1024)
+#define OPT_SECONDS_MAX	1000000
 
 extern char **environ;
 
@@ -86,25 +88,98 @@ static int set_size(void *field, const char *value)
 	return 0;
 }
 
-static int parse_id(const char **s, uint32_t *ret)
+static int set_seconds(void *field, const char *value)
 {
+	unsigned int *seconds = field;
 	unsigned long n;
 	char *end;
 
-	if (!isdigit((unsigned char)**s))
+	if (!isdigit((unsigned char)value[0]))
 		return -EINVAL;
 	errno = 0;
-	n = strtoul(*s, &end, 0);
-	if (errno || !n || n > UINT32_MAX)
+	n = strtoul(value, &end, 10);
+	if (errno || *end || n > OPT_SECONDS_MAX)
 		return -EINVAL;
-	*s = end;
-	*ret = n;
+	*seconds = n;
 	return 0;
+}
+
+static int parse_id(const char *s, uint64_t *ret)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	errno = 0;
+	*ret = strtoul(s, &end, 0);
+	return errno || *end || !*ret || *ret > UINT32_MAX ? -EINVAL : 0;
+}
+
+/* 0000:03:00.0, as lspci has it; the domain may be left out. */
+static int parse_pci(const char *s, uint64_t *ret)
+{
+	unsigned int domain = 0, bus, dev, fn;
+	int len = 0;
+
+	if (sscanf(s, "%8x:%2x:%2x.%1x%n", &domain, &bus, &dev, &fn,
+		   &len) != 4) {
+		domain = 0;
+		len = 0;
+		if (sscanf(s, "%2x:%2x.%1x%n", &bus, &dev, &fn, &len) != 3)
+			return -EINVAL;
+	}
+	if (!len || s[len] || dev > 31 || fn > 7)
+		return -EINVAL;
+	*ret = (uint64_t)domain << 32 | bus << 8 | dev << 3 | fn;
+	return 0;
+}
+
+/* GPU-0123456789abcdef, as ROCm's tools have it. */
+static int parse_uuid(const char *s, uint64_t *ret)
+{
+	char *end;
+
+	if (!isxdigit((unsigned char)s[4]))
+		return -EINVAL;
+	errno = 0;
+	*ret = strtoull(s + 4, &end, 16);
+	return errno || *end || !*ret ? -EINVAL : 0;
+}
+
+static int parse_gpu(const char *s, struct gpucr_gpu_name *ret)
+{
+	if (!strncasecmp(s, "GPU-", 4)) {
+		ret->kind = GPUCR_NAME_UUID;
+		return parse_uuid(s, &ret->value);
+	}
+	if (strchr(s, ':')) {
+		ret->kind = GPUCR_NAME_PCI;
+		return parse_pci(s, &ret->value);
+	}
+	ret->kind = GPUCR_NAME_ID;
+	return parse_id(s, &ret->value);
+}
+
+static int parse_pair(const char *s, size_t len, struct gpucr_gpu_pair *ret)
+{
+	char text[96], *value;
+
+	if (len >= sizeof(text))
+		return -EINVAL;
+	memcpy(text, s, len);
+	text[len] = '\0';
+	value = strchr(text, '=');
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	return parse_gpu(text, &ret->image) || parse_gpu(value, &ret->local) ?
+	       -EINVAL : 0;
 }
 
 /* old=new[,old=new]...; "identity" and "" clear the list. */
 static int set_map(void *field, const char *value)
 {
+	struct gpucr_gpu_pair map[GPUCR_OPT_MAX_PAIRS];
 	struct gpucr_opts *o = field;
 	size_t n = 0;
 
@@ -112,26 +187,83 @@ static int set_map(void *field, const char *value)
 		o->map_len = 0;
 		return 0;
 	}
+	/* What is refused leaves the list as it was. */
 	for (;;) {
+		size_t len = strcspn(value, ",");
+
 		if (n == GPUCR_OPT_MAX_PAIRS)
 			return -E2BIG;
-		if (parse_id(&value, &o->map[n].image) || *value++ != '=' ||
-		    parse_id(&value, &o->map[n].local))
+		if (parse_pair(value, len, &map[n]))
 			return -EINVAL;
 		n++;
+		value += len;
 		if (!*value)
 			break;
-		if (*value++ != ',')
-			return -EINVAL;
+		value++;
 	}
+	memcpy(o->map, map, n * sizeof(*map));
 	o->map_len = n;
+	return 0;
+}
+
+int gpucr_opts_set_map(struct gpucr_opts *o, const char *value)
+{
+	return set_map(o, value);
+}
+
+/* on, off, or the program to be run. */
+static int set_guard(void *field, const char *value)
+{
+	struct gpucr_opts *o = field;
+	bool on;
+
+	if (*value != '/') {
+		if (set_bool(&on, value))
+			return -EINVAL;
+		value = on ? GPUCR_OPT_GUARD : "";
+	}
+	if (strlen(value) >= sizeof(o->guard))
+		return -ENAMETOOLONG;
+	strcpy(o->guard, value);
 	return 0;
 }
 
 static int set_format(void *field, const char *value)
 {
-	(void)field;
-	return strcmp(value, "native") ? -EINVAL : 0;
+	enum gpucr_img_format *format = field;
+
+	if (!strcmp(value, "native"))
+		*format = GPUCR_FORMAT_NATIVE;
+	else if (!strcmp(value, "upstream-4.2"))
+		*format = GPUCR_FORMAT_UPSTREAM;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+/* none, zstd or zstd:LEVEL. */
+static int set_compress(void *field, const char *value)
+{
+	int *level = field;
+	char *end;
+	long n = 1;
+
+	if (!strcmp(value, "none")) {
+		*level = 0;
+		return 0;
+	}
+	if (strncmp(value, "zstd", 4))
+		return -EINVAL;
+	value += 4;
+	if (*value) {
+		if (*value != ':' || !isdigit((unsigned char)value[1]))
+			return -EINVAL;
+		n = strtol(value + 1, &end, 10);
+		if (*end || n < 1 || n > GPUCR_ZCHUNK_MAX_LEVEL)
+			return -EINVAL;
+	}
+	*level = n;
+	return 0;
 }
 
 #define FIELD(f) offsetof(struct gpucr_opts, f)
@@ -141,8 +273,14 @@ static const struct opt_def opt_defs[] = {
 	{ "max-buffer-size", "KFD_MAX_BUFFER_SIZE", true, set_size,
 	  FIELD(max_buffer_size) },
 	{ "device-map", NULL, true, set_map, 0 },
-	{ "image-format", NULL, false, set_format, 0 },
+	{ "image-format", NULL, false, set_format, FIELD(format) },
 	{ "space-check", NULL, false, set_bool, FIELD(space_check) },
+	{ "keep-partial", NULL, false, set_bool, FIELD(keep_partial) },
+	{ "guard", NULL, false, set_guard, 0 },
+	{ "io-uring", NULL, false, set_bool, FIELD(io_uring) },
+	{ "compress", NULL, false, set_compress, FIELD(zstd_level) },
+	{ "bandwidth-limit", NULL, false, set_size, FIELD(bandwidth) },
+	{ "pause-limit", NULL, false, set_seconds, FIELD(pause_limit) },
 	{ "capability-check", "KFD_CAPABILITY_CHECK", false, set_bool,
 	  FIELD(check_capability) },
 	{ "vram-size-check", "KFD_VRAM_SIZE_CHECK", false, set_bool,
@@ -156,6 +294,7 @@ static const struct opt_def opt_defs[] = {
 	{ "sdma-fw-ver-check", "KFD_SDMA_FW_VER_CHECK", false, set_bool,
 	  FIELD(check_sdma_fw_ver) },
 	{ "numa-check", "KFD_NUMA_CHECK", false, set_bool, FIELD(check_numa) },
+	{ "link-check", NULL, false, set_bool, FIELD(check_links) },
 };
 
 #define NUM_OPTS (sizeof(opt_defs) / sizeof(opt_defs[0]))
@@ -164,6 +303,8 @@ void gpucr_opts_defaults(struct gpucr_opts *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->space_check = true;
+	strcpy(o->guard, GPUCR_OPT_GUARD);
+	o->io_uring = true;
 	o->check_capability = true;
 	o->check_vram_size = true;
 	o->check_num_gws = true;
@@ -171,6 +312,7 @@ void gpucr_opts_defaults(struct gpucr_opts *o)
 	o->check_fw_ver = true;
 	o->check_sdma_fw_ver = true;
 	o->check_numa = true;
+	o->check_links = true;
 }
 
 static int opt_set(struct gpucr_opts *o, const struct opt_def *d,
@@ -345,4 +487,46 @@ int gpucr_opts_load(struct gpucr_opts *o, const char *file, int image_dir)
 	if (!err && image_dir >= 0)
 		err = load_file(o, image_dir, GPUCR_OPT_IMAGE_FILE, true);
 	return err;
+}
+
+/* What set_... of the option has made, as text. */
+static void value_text(const struct gpucr_opts *o, const struct opt_def *d,
+		       char *text, size_t size)
+{
+	static const char * const backends[] = { "auto", "netlink", "ioctl" };
+	const void *field = (const char *)o + d->offset;
+
+	if (d->set == set_bool)
+		snprintf(text, size, "%s", *(const bool *)field ? "on" : "off");
+	else if (d->set == set_size)
+		snprintf(text, size, "%llu",
+			 (unsigned long long)*(const uint64_t *)field);
+	else if (d->set == set_backend)
+		snprintf(text, size, "%s", backends[o->backend]);
+	else if (d->set == set_format)
+		snprintf(text, size, "%s",
+			 o->format == GPUCR_FORMAT_UPSTREAM ? "upstream-4.2" :
+							      "native");
+	else if (d->set == set_guard)
+		snprintf(text, size, "%s", *o->guard ? o->guard : "off");
+	else if (d->set == set_map)
+		snprintf(text, size, "%zu pairs", o->map_len);
+	else if (d->set == set_compress)
+		snprintf(text, size, o->zstd_level ? "zstd:%d" : "none",
+			 o->zstd_level);
+	else
+		snprintf(text, size, "%u", *(const unsigned int *)field);
+}
+
+void gpucr_opts_tell(const struct gpucr_opts *o,
+		     void (*fn)(void *arg, const char *name,
+				const char *value), void *arg)
+{
+	char text[sizeof(o->guard)];
+	size_t i;
+
+	for (i = 0; i < NUM_OPTS; i++) {
+		value_text(o, &opt_defs[i], text, sizeof(text));
+		fn(arg, opt_defs[i].name, text);
+	}
 }

@@ -12,9 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "imgformat.h"
+
 #define GPUCR_OPT_FILE		"/etc/gpucr/plugin.conf"
 #define GPUCR_OPT_IMAGE_FILE	"gpucr.conf"
 #define GPUCR_OPT_MAX_PAIRS	64
+#define GPUCR_OPT_GUARD		"/usr/sbin/gpucr"
 
 enum gpucr_backend_choice {
 	GPUCR_BACKEND_AUTO,
@@ -22,15 +25,32 @@ enum gpucr_backend_choice {
 	GPUCR_BACKEND_IOCTL,
 };
 
+/* A GPU as people name it. Partitions of one GPU can share a name. */
+struct gpucr_gpu_name {
+	enum {
+		GPUCR_NAME_ID,		/* KFD's gpu_id */
+		GPUCR_NAME_PCI,		/* domain << 32 | bus, device, function */
+		GPUCR_NAME_UUID,	/* GPU-0123456789abcdef: unique_id */
+	} kind;
+	uint64_t value;
+};
+
 struct gpucr_gpu_pair {
-	uint32_t image;		/* GPU id in the image */
-	uint32_t local;		/* GPU id here */
+	struct gpucr_gpu_name image;	/* there */
+	struct gpucr_gpu_name local;	/* here */
 };
 
 struct gpucr_opts {
 	enum gpucr_backend_choice backend;
 	uint64_t max_buffer_size;	/* bytes per GPU; 0: default */
 	bool space_check;
+	enum gpucr_img_format format;	/* that a dump writes */
+	bool keep_partial;	/* page files of a failed dump stay */
+	char guard[256];		/* program; "": none */
+	bool io_uring;			/* off: writes are done one by one */
+	int zstd_level;			/* 0: chunks are not compressed */
+	uint64_t bandwidth;		/* bytes per second; 0: no limit */
+	unsigned int pause_limit;	/* seconds; 0: none */
 	struct gpucr_gpu_pair map[GPUCR_OPT_MAX_PAIRS];
 	size_t map_len;
 	/* Rules of the device mapping, upstream's KFD_*_CHECK. */
@@ -41,6 +61,7 @@ struct gpucr_opts {
 	bool check_fw_ver;
 	bool check_sdma_fw_ver;
 	bool check_numa;
+	bool check_links;	/* ours: io_links_count, hives, links */
 };
 
 void gpucr_opts_defaults(struct gpucr_opts *o);
@@ -49,6 +70,14 @@ void gpucr_opts_defaults(struct gpucr_opts *o);
  * are -EINVAL with a sentence in the log that names file and line.
  */
 int gpucr_opts_load(struct gpucr_opts *o, const char *file, int image_dir);
+/*
+ * The value of device-map alone, in place of what o has. -EINVAL, not logged.
+ */
+int gpucr_opts_set_map(struct gpucr_opts *o, const char *value);
+/* Calls fn with each option and its value, as they are in effect. */
+void gpucr_opts_tell(const struct gpucr_opts *o,
+		     void (*fn)(void *arg, const char *name,
+				const char *value), void *arg);
 /* What -f FILE holds, for tests: text is changed. where names it. */
 int gpucr_opts_parse(struct gpucr_opts *o, char *text, const char *where,
 		     bool from_image);

@@ -78,6 +78,21 @@ int gpucr_chunks_unpack(struct gpucr_chunks *c, const uint8_t *records,
 	return 0;
 }
 
+/* What a chunk takes of the page file. */
+static uint64_t stored_room(const struct gpucr_chunk *k)
+{
+	uint64_t len = k->stored_len;
+
+	if (k->codec == GPUCR_CODEC_ZSTD)
+		len = (len + GPUCR_PAGE_SIZE - 1) & ~(uint64_t)(GPUCR_PAGE_SIZE - 1);
+	return len;
+}
+
+static bool is_outside(const struct gpucr_chunk *k, uint64_t file_end)
+{
+	return k->offset > file_end || stored_room(k) > file_end - k->offset;
+}
+
 static const char *chunk_fault(const struct gpucr_chunk *k, uint64_t file_end)
 {
 	switch (k->codec) {
@@ -88,9 +103,14 @@ static const char *chunk_fault(const struct gpucr_chunk *k, uint64_t file_end)
 	case GPUCR_CODEC_NONE:
 		if (k->stored_len != k->raw_len)
 			return "a plain chunk's stored length is not its length";
-		if (k->offset > file_end ||
-		    k->stored_len > file_end - k->offset)
+		if (is_outside(k, file_end))
 			return "a chunk lies outside the page file";
+		return NULL;
+	case GPUCR_CODEC_ZSTD:
+		if (!k->stored_len || k->stored_len >= k->raw_len)
+			return "a compressed chunk is not shorter than its content";
+		if (k->offset % GPUCR_PAGE_SIZE || is_outside(k, file_end))
+			return "a compressed chunk lies outside the page file";
 		return NULL;
 	}
 	return "a chunk has a codec that this program does not know";
@@ -154,55 +174,130 @@ static bool is_zero(const void *buf, size_t len)
 	return true;
 }
 
-static int append_chunk(struct gpucr_pages_writer *w, const void *buf,
-			size_t len)
+int gpucr_pages_set_store(struct gpucr_pages_writer *w,
+			  const struct gpucr_store_config *cfg)
+{
+	struct gpucr_store_config c = *cfg;
+
+	c.fd = w->out.fd;
+	c.name = w->out.name;
+	c.expect = w->chunks.raw_bytes;
+	return gpucr_store_open(&c, &w->store);
+}
+
+int gpucr_pages_set_zstd(struct gpucr_pages_writer *w, int level)
+{
+	return gpucr_zip_open(w->out.name, level, GPUCR_CHUNK_SIZE, &w->zip);
+}
+
+int gpucr_pages_set_plain(struct gpucr_pages_writer *w)
+{
+	uint64_t head = htole64(w->chunks.raw_bytes);
+	int err;
+
+	err = gpucr_outfile_write(&w->out, &head, sizeof(head), 0);
+	w->chunks.file_bytes = sizeof(head);
+	w->plain = true;
+	return err;
+}
+
+/* A chunk that is not zeros, to the end of the file. */
+static void place_chunk(struct gpucr_pages_writer *w, struct gpucr_chunk *k,
+			void *buf)
+{
+	size_t packed;
+
+	k->xxh3 = XXH3_64bits(buf, k->raw_len);
+	packed = w->zip ? gpucr_zip_pack(w->zip, buf, k->raw_len) : 0;
+	k->codec = packed ? GPUCR_CODEC_ZSTD : GPUCR_CODEC_NONE;
+	k->stored_len = packed ? packed : k->raw_len;
+	k->offset = w->chunks.file_bytes;
+	w->chunks.file_bytes += stored_room(k);
+}
+
+/* Index record of the next chunk; *room: bytes to be written for it. */
+static int note_chunk(struct gpucr_pages_writer *w, void *buf, size_t len,
+		      size_t *room)
 {
 	struct gpucr_chunks *c = &w->chunks;
 	struct gpucr_chunk *k = &c->v[c->num];
-	int err;
 
 	if (c->num == w->room)
 		return -EOVERFLOW;
 	k->raw_len = len;
-	if (is_zero(buf, len)) {
+	if (!w->plain && is_zero(buf, len))
 		k->codec = GPUCR_CODEC_ZERO;
-	} else {
-		k->codec = GPUCR_CODEC_NONE;
-		k->offset = c->file_bytes;
-		k->stored_len = len;
-		k->xxh3 = XXH3_64bits(buf, len);
-		err = gpucr_outfile_write(&w->out, buf, len, k->offset);
-		if (err)
-			return err;
-		c->file_bytes += len;
-	}
+	else
+		place_chunk(w, k, buf);
+	*room = stored_room(k);
 	c->num++;
 	return 0;
 }
 
-int gpucr_pages_append(struct gpucr_pages_writer *w, const void *buf,
-		       size_t len)
+/* The end of what the index says is stored. */
+static int write_run(struct gpucr_pages_writer *w, const char *buf, size_t len)
 {
-	const char *p = buf;
+	uint64_t pos = w->chunks.file_bytes - len;
+
+	if (!len)
+		return 0;
+	return w->store ? gpucr_store_write(w->store, buf, len, pos) :
+			  gpucr_outfile_write(&w->out, buf, len, pos);
+}
+
+int gpucr_pages_append(struct gpucr_pages_writer *w, void *buf, size_t len)
+{
+	char *p = buf, *run = buf;	/* [run, p) is to be written */
 	int err = 0;
 
 	while (len && !err) {
 		size_t n = len < GPUCR_CHUNK_SIZE ? len : GPUCR_CHUNK_SIZE;
+		size_t room = 0;
 
-		err = append_chunk(w, p, n);
+		err = note_chunk(w, p, n, &room);
+		/* What follows does not lie at its end in the file. */
+		if (!err && room != n) {
+			err = write_run(w, run, p - run + room);
+			run = p + n;
+		}
 		p += n;
 		len -= n;
 	}
+	return err ? err : write_run(w, run, p - run);
+}
+
+int gpucr_pages_settle(struct gpucr_pages_writer *w, const void *buf,
+		       size_t len)
+{
+	return w->store ? gpucr_store_settle(w->store, buf, len) : 0;
+}
+
+static int close_store(struct gpucr_pages_writer *w)
+{
+	int err = gpucr_pages_settle(w, NULL, 0);
+
+	gpucr_store_close(w->store);
+	w->store = NULL;
+	gpucr_zip_close(w->zip);
+	w->zip = NULL;
 	return err;
 }
 
 int gpucr_pages_commit(struct gpucr_pages_writer *w, struct gpucr_chunks *ret)
 {
-	int err;
+	int err = close_store(w);
 
-	if (gpucr_chunks_fault(&w->chunks)) {
+	if (!err && gpucr_chunks_fault(&w->chunks))
+		err = -EINVAL;
+	/* Room that was asked for in advance and is not needed. */
+	if (!err && ftruncate(w->out.fd, w->chunks.file_bytes)) {
+		err = -errno;
+		gpucr_err("%s: ftruncate: %s (io-error)", w->out.name,
+			  strerror(-err));
+	}
+	if (err) {
 		gpucr_pages_abort(w);
-		return -EINVAL;
+		return err;
 	}
 	err = gpucr_outfile_commit(&w->out);
 	if (err) {
@@ -216,6 +311,7 @@ int gpucr_pages_commit(struct gpucr_pages_writer *w, struct gpucr_chunks *ret)
 
 void gpucr_pages_abort(struct gpucr_pages_writer *w)
 {
+	close_store(w);
 	gpucr_outfile_abort(&w->out);
 	gpucr_chunks_clear(&w->chunks);
 }
@@ -227,6 +323,10 @@ int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 
 	r->name = name;
 	r->chunks = chunks;
+	r->unzip = NULL;
+	r->fetch = NULL;
+	r->ahead = NULL;
+	r->num_ahead = 0;
 	r->fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0 || fstat(r->fd, &st)) {
 		int err = -errno;
@@ -236,8 +336,11 @@ int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 		gpucr_pages_close(r);
 		return err;
 	}
-	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == chunks->file_bytes)
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == chunks->file_bytes) {
+		/* Past the page cache, where the filesystem allows it. */
+		fcntl(r->fd, F_SETFL, O_RDONLY | O_DIRECT);
 		return 0;
+	}
 	gpucr_err("%s: %lld bytes long, the manifest says %llu (image-damaged); restore another checkpoint",
 		  name, (long long)st.st_size,
 		  (unsigned long long)chunks->file_bytes);
@@ -245,27 +348,164 @@ int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 	return -EBADMSG;
 }
 
-static int read_chunk(struct gpucr_pages_reader *r, size_t i, void *buf)
+/* Not every file can be read past the page cache from everywhere. */
+static int read_stored(struct gpucr_pages_reader *r, void *buf, size_t len,
+		       uint64_t pos)
+{
+	int err = gpucr_pread_all(r->fd, buf, len, pos);
+
+	if (err != -EINVAL)
+		return err;
+	fcntl(r->fd, F_SETFL, O_RDONLY);
+	return gpucr_pread_all(r->fd, buf, len, pos);
+}
+
+/* How many bytes from chunk i on lie side by side, at most max. */
+static size_t run_length(const struct gpucr_chunks *c, size_t i, size_t max)
+{
+	size_t len = 0;
+	uint64_t at = c->v[i].offset;
+
+	for (; i < c->num && c->v[i].codec == GPUCR_CODEC_NONE; i++) {
+		if (c->v[i].offset != at + len ||
+		    c->v[i].raw_len > max - len)
+			break;
+		len += c->v[i].raw_len;
+	}
+	return len;
+}
+
+/* A run that is being read. */
+struct gpucr_pages_ahead {
+	int id;
+	void *buf;
+	size_t len;
+};
+
+void gpucr_pages_set_fetch(struct gpucr_pages_reader *r)
+{
+	r->fetch = gpucr_fetch_open();
+	r->ahead = calloc(GPUCR_FETCH_DEPTH, sizeof(*r->ahead));
+	if (r->ahead)
+		return;
+	gpucr_fetch_close(r->fetch);
+	r->fetch = NULL;
+}
+
+void gpucr_pages_begin(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
+		       size_t len)
+{
+	size_t i = pos / r->chunks->chunk_size, got;
+	char *p = buf;
+
+	for (; r->fetch && len && i < r->chunks->num; p += got, len -= got) {
+		const struct gpucr_chunk *k = &r->chunks->v[i];
+		int id = -ENOENT;
+
+		if (k->raw_len > len)
+			return;
+		got = k->codec == GPUCR_CODEC_NONE ?
+			run_length(r->chunks, i, len) : k->raw_len;
+		if (k->codec == GPUCR_CODEC_NONE)
+			id = gpucr_fetch_begin(r->fetch, r->fd, p, got,
+					       k->offset);
+		if (id >= 0)
+			r->ahead[r->num_ahead++] = (struct gpucr_pages_ahead){
+				.id = id, .buf = p, .len = got,
+			};
+		i += (got - 1) / r->chunks->chunk_size + 1;
+	}
+}
+
+/* The run at buf, if it was begun: is it there? -ENOENT: it was not. */
+static int end_ahead(struct gpucr_pages_reader *r, const void *buf, size_t len)
+{
+	struct gpucr_pages_ahead *a = r->ahead;
+	ssize_t n;
+
+	if (!r->num_ahead || a->buf != buf || a->len != len)
+		return -ENOENT;
+	n = gpucr_fetch_end(r->fetch, a->id, GPUCR_STORE_DEADLINE_MS);
+	memmove(a, a + 1, --r->num_ahead * sizeof(*a));
+	/* Not every file can be read so; and of a short one the rest is told. */
+	if (n == -EINVAL || (n >= 0 && n != (ssize_t)len))
+		return -ENOENT;
+	return n < 0 ? (int)n : 0;
+}
+
+static int check_chunk(const struct gpucr_pages_reader *r, size_t i,
+		       const void *buf)
+{
+	const struct gpucr_chunk *k = &r->chunks->v[i];
+
+	if (k->codec == GPUCR_CODEC_ZERO || r->chunks->unchecked ||
+	    XXH3_64bits(buf, k->raw_len) == k->xxh3)
+		return 0;
+	gpucr_err("%s: chunk %zu at 0x%llx has a wrong checksum (chunk-checksum); restore another checkpoint",
+		  r->name, i, (unsigned long long)k->offset);
+	return -EBADMSG;
+}
+
+uint64_t gpucr_chunks_stored(const struct gpucr_chunks *c, uint64_t pos,
+			     uint64_t len)
+{
+	size_t i = pos / c->chunk_size;
+	uint64_t sum = 0, end = pos + len;
+
+	for (; i < c->num && i * (uint64_t)c->chunk_size < end; i++)
+		sum += stored_room(&c->v[i]);
+	return sum;
+}
+
+static int read_failed(const struct gpucr_pages_reader *r, size_t i, int err)
+{
+	gpucr_err("%s: chunk %zu at 0x%llx cannot be read: %s (io-error)",
+		  r->name, i, (unsigned long long)r->chunks->v[i].offset,
+		  strerror(-err));
+	return err;
+}
+
+static int unpack_chunk(struct gpucr_pages_reader *r, size_t i, void *buf)
+{
+	const struct gpucr_chunk *k = &r->chunks->v[i];
+	int err;
+
+	if (!r->unzip)
+		r->unzip = gpucr_unzip_open(r->chunks->chunk_size);
+	if (!r->unzip)
+		return -ENOMEM;
+	err = read_stored(r, gpucr_unzip_input(r->unzip), stored_room(k),
+			  k->offset);
+	if (err)
+		return read_failed(r, i, err);
+	err = gpucr_unzip_unpack(r->unzip, k->stored_len, buf, k->raw_len);
+	if (err)
+		gpucr_err("%s: chunk %zu at 0x%llx cannot be unpacked (chunk-checksum); restore another checkpoint",
+			  r->name, i, (unsigned long long)k->offset);
+	return err;
+}
+
+/* Chunk i and those that one read brings with it. *got: their bytes. */
+static int read_run(struct gpucr_pages_reader *r, size_t i, void *buf,
+		    size_t max, size_t *got)
 {
 	const struct gpucr_chunk *k = &r->chunks->v[i];
 	int err;
 
 	if (k->codec == GPUCR_CODEC_ZERO) {
 		memset(buf, 0, k->raw_len);
+		*got = k->raw_len;
 		return 0;
 	}
-	err = gpucr_pread_all(r->fd, buf, k->raw_len, k->offset);
-	if (err) {
-		gpucr_err("%s: chunk %zu at 0x%llx cannot be read: %s (io-error)",
-			  r->name, i, (unsigned long long)k->offset,
-			  strerror(-err));
-		return err;
+	if (k->codec == GPUCR_CODEC_ZSTD) {
+		*got = k->raw_len;
+		return unpack_chunk(r, i, buf);
 	}
-	if (XXH3_64bits(buf, k->raw_len) == k->xxh3)
-		return 0;
-	gpucr_err("%s: chunk %zu at 0x%llx has a wrong checksum (chunk-checksum); restore another checkpoint",
-		  r->name, i, (unsigned long long)k->offset);
-	return -EBADMSG;
+	*got = run_length(r->chunks, i, max);
+	err = end_ahead(r, buf, *got);
+	if (err == -ENOENT)
+		err = read_stored(r, buf, *got, k->offset);
+	return err ? read_failed(r, i, err) : 0;
 }
 
 int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
@@ -273,25 +513,34 @@ int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 {
 	size_t i = pos / r->chunks->chunk_size;
 	char *p = buf;
-	int err;
+	int err = 0;
 
 	if (pos % r->chunks->chunk_size)
 		return -EINVAL;
-	while (len) {
+	while (len && !err) {
+		size_t got;
+
 		if (i >= r->chunks->num || r->chunks->v[i].raw_len > len)
 			return -EINVAL;
-		err = read_chunk(r, i, p);
-		if (err)
-			return err;
-		p += r->chunks->v[i].raw_len;
-		len -= r->chunks->v[i].raw_len;
-		i++;
+		err = read_run(r, i, p, len, &got);
+		for (len -= err ? 0 : got; !err && got; i++) {
+			err = check_chunk(r, i, p);
+			p += r->chunks->v[i].raw_len;
+			got -= r->chunks->v[i].raw_len;
+		}
 	}
-	return 0;
+	return err;
 }
 
 void gpucr_pages_close(struct gpucr_pages_reader *r)
 {
+	gpucr_fetch_close(r->fetch);
+	free(r->ahead);
+	gpucr_unzip_close(r->unzip);
+	r->fetch = NULL;
+	r->ahead = NULL;
+	r->num_ahead = 0;
+	r->unzip = NULL;
 	if (r->fd >= 0)
 		close(r->fd);
 	r->fd = -1;

@@ -6,10 +6,14 @@
 #ifndef GPUCR_PAGES_H
 #define GPUCR_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fetch.h"
 #include "imgfile.h"
+#include "store.h"
+#include "zchunk.h"
 
 #define GPUCR_CHUNK_SIZE	(UINT32_C(2) << 20)
 #define GPUCR_CHUNK_RECORD	32	/* bytes of an index record on disk */
@@ -18,6 +22,7 @@
 enum gpucr_codec {
 	GPUCR_CODEC_NONE,
 	GPUCR_CODEC_ZERO,
+	GPUCR_CODEC_ZSTD,
 };
 
 struct gpucr_chunk {
@@ -32,6 +37,7 @@ struct gpucr_chunks {
 	uint64_t raw_bytes;	/* of the stream */
 	uint64_t file_bytes;	/* of the page file */
 	uint32_t chunk_size;	/* every chunk but the last has it */
+	bool unchecked;		/* upstream's: there are no checksums */
 	struct gpucr_chunk *v;
 	size_t num;
 };
@@ -45,18 +51,38 @@ int gpucr_chunks_unpack(struct gpucr_chunks *c, const uint8_t *records,
 /* NULL, or what is wrong with the index. */
 const char *gpucr_chunks_fault(const struct gpucr_chunks *c);
 
+/* Bytes that the chunks from pos to pos + len take of the page file. */
+uint64_t gpucr_chunks_stored(const struct gpucr_chunks *c, uint64_t pos,
+			     uint64_t len);
+
 /* Writes the stream in order. Errors are logged. */
 struct gpucr_pages_writer {
 	struct gpucr_outfile out;
+	struct gpucr_store *store;	/* NULL: each write is done at once */
+	struct gpucr_zip *zip;		/* NULL: chunks are stored as they are */
 	struct gpucr_chunks chunks;
 	size_t room;
+	bool plain;			/* zeros are stored too */
 };
 
 /* raw_bytes: how long the stream will be. */
 int gpucr_pages_create(struct gpucr_pages_writer *w, int dir, const char *name,
 		       uint64_t raw_bytes);
-/* The next len bytes: a multiple of the chunk size, or the last. */
-int gpucr_pages_append(struct gpucr_pages_writer *w, const void *buf,
+/* Have several writes in flight, with cfg as gpucr_store_open() wants it. */
+int gpucr_pages_set_store(struct gpucr_pages_writer *w,
+			  const struct gpucr_store_config *cfg);
+/* Upstream's page file: its length, then the stream as it is. */
+int gpucr_pages_set_plain(struct gpucr_pages_writer *w);
+/* Compress what shrinks, with zstd at this level. */
+int gpucr_pages_set_zstd(struct gpucr_pages_writer *w, int level);
+/*
+ * The next len bytes: a multiple of the chunk size, or the last. With a store
+ * buf must not change before gpucr_pages_settle(). With compression it holds
+ * something else afterwards.
+ */
+int gpucr_pages_append(struct gpucr_pages_writer *w, void *buf, size_t len);
+/* Waits until the writer needs that memory no more; NULL: any memory. */
+int gpucr_pages_settle(struct gpucr_pages_writer *w, const void *buf,
 		       size_t len);
 /* Durable and named; the index goes to *ret. On failure all is gone. */
 int gpucr_pages_commit(struct gpucr_pages_writer *w, struct gpucr_chunks *ret);
@@ -67,11 +93,23 @@ struct gpucr_pages_reader {
 	int fd;
 	const char *name;
 	const struct gpucr_chunks *chunks;
+	struct gpucr_unzip *unzip;	/* made for the first such chunk */
+	struct gpucr_fetch *fetch;	/* NULL: nothing is read in advance */
+	struct gpucr_pages_ahead *ahead; /* by rising place in the stream */
+	size_t num_ahead;
 };
 
 /* chunks has passed gpucr_chunks_fault(); it and name outlive the reader. */
 int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 		     const struct gpucr_chunks *chunks);
+/* From now on gpucr_pages_begin() reads in advance, where the kernel can. */
+void gpucr_pages_set_fetch(struct gpucr_pages_reader *r);
+/*
+ * Begins what gpucr_pages_read() with the same arguments ends; in the same
+ * order, and until then buf is the kernel's. What cannot be begun is read then.
+ */
+void gpucr_pages_begin(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
+		       size_t len);
 /* pos is the start of a chunk, pos + len the end of one. */
 int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 		     size_t len);

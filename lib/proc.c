@@ -327,6 +327,22 @@ int gpucr_proc_comm(pid_t pid, char *comm, size_t size)
 	return 0;
 }
 
+unsigned long long gpucr_proc_start_time(pid_t pid)
+{
+	unsigned long long start = 0;
+	char path[32], text[1024], *rest;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return 0;
+	/* The name, in parentheses, may hold anything. */
+	rest = strrchr(text, ')');
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			    &start) != 1)
+		return 0;
+	return start;
+}
+
 bool gpucr_proc_is_exiting(pid_t pid)
 {
 	char path[32], text[512];

@@ -57,6 +57,8 @@ int gpucr_proc_comm(pid_t pid, char *comm, size_t size);
  * the process may still be there for a while. True also where it is gone.
  */
 bool gpucr_proc_is_exiting(pid_t pid);
+/* When it was started, in clock ticks since boot; 0: it is gone. */
+unsigned long long gpucr_proc_start_time(pid_t pid);
 /* Is this process in the initial pid namespace, whose pids sysfs shows? */
 bool gpucr_proc_initial_pidns(void);
 

@@ -14,6 +14,7 @@
 #define TEXT_SIZE	8192	/* a node's properties are about 1 KiB */
 #define MAX_NODES	1024
 #define MAX_BANKS	256
+#define MAX_LINKS	1024
 
 #define HEAP_FB_PUBLIC	1
 #define HEAP_FB_PRIVATE	2
@@ -30,7 +31,8 @@ struct property {
 static const struct property properties[] = {
 	PROP(cpu_cores_count), PROP(simd_count), PROP(mem_banks_count),
 	PROP(caches_count), PROP(io_links_count), PROP(p2p_links_count),
-	PROP(max_waves_per_simd), PROP(lds_size_in_kb), PROP(num_gws),
+	PROP(max_waves_per_simd), PROP(lds_size_in_kb),
+	PROP(gds_size_in_kb), PROP(num_gws),
 	PROP(wave_front_size), PROP(array_count),
 	PROP(simd_arrays_per_engine), PROP(cu_per_simd_array),
 	PROP(simd_per_cu), PROP(max_slots_scratch_cu),
@@ -137,11 +139,10 @@ static void set_bank(const char *name, uint64_t value, void *arg)
 		b->size = value;
 }
 
-static uint64_t read_vram_size(int dir, uint32_t banks, char *text)
+static void read_vram(int dir, struct gpucr_node *node, char *text)
 {
-	uint64_t sum = 0;
+	uint32_t i, banks = node->mem_banks_count;
 	char path[64];
-	uint32_t i;
 
 	for (i = 0; i < banks && i < MAX_BANKS; i++) {
 		struct bank b = { 0 };
@@ -150,11 +151,59 @@ static uint64_t read_vram_size(int dir, uint32_t banks, char *text)
 		if (read_text(dir, path, text, TEXT_SIZE))
 			continue;
 		for_each_property(text, set_bank, &b);
-		if (b.heap_type == HEAP_FB_PUBLIC ||
-		    b.heap_type == HEAP_FB_PRIVATE)
-			sum += b.size;
+		if (b.heap_type != HEAP_FB_PUBLIC &&
+		    b.heap_type != HEAP_FB_PRIVATE)
+			continue;
+		if (!node->vram_size)
+			node->vram_public = b.heap_type == HEAP_FB_PUBLIC;
+		node->vram_size += b.size;
 	}
-	return sum;
+}
+
+struct link_text {
+	uint64_t type, to;
+};
+
+static void set_link(const char *name, uint64_t value, void *arg)
+{
+	struct link_text *l = arg;
+
+	if (!strcmp(name, "type"))
+		l->type = value;
+	else if (!strcmp(name, "node_to"))
+		l->to = value;
+}
+
+/* Appends those of one kind; one that cannot be read is as one not there. */
+static int read_links(int dir, const char *kind, uint32_t count, bool p2p,
+		      struct gpucr_node *node, char *text)
+{
+	struct gpucr_link *more;
+	char path[64];
+	uint32_t i;
+
+	if (count > MAX_LINKS)
+		count = MAX_LINKS;
+	more = reallocarray(node->links, node->num_links + count + 1,
+			    sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	node->links = more;
+	for (i = 0; i < count; i++) {
+		struct link_text l = { .to = UINT64_MAX };
+
+		snprintf(path, sizeof(path), "%s/%u/properties", kind, i);
+		if (read_text(dir, path, text, TEXT_SIZE))
+			continue;
+		for_each_property(text, set_link, &l);
+		if (l.to > INT_MAX || l.type > INT_MAX)
+			continue;
+		node->links[node->num_links++] = (struct gpucr_link){
+			.to = (uint32_t)l.to, .type = (uint32_t)l.type,
+			.p2p = p2p,
+		};
+	}
+	return 0;
 }
 
 static int read_node(int nodes_dir, uint32_t number, struct gpucr_node *node)
@@ -182,7 +231,12 @@ static int read_node(int nodes_dir, uint32_t number, struct gpucr_node *node)
 		goto close_dir;
 	if (!read_text(dir, "name", text, sizeof(node->name)))
 		memcpy(node->name, text, strcspn(text, "\n"));
-	node->vram_size = read_vram_size(dir, node->mem_banks_count, text);
+	read_vram(dir, node, text);
+	err = read_links(dir, "io_links", node->io_links_count, false, node,
+			 text);
+	if (!err)
+		err = read_links(dir, "p2p_links", node->p2p_links_count, true,
+				 node, text);
 close_dir:
 	close(dir);
 	return err;
@@ -237,6 +291,8 @@ static int read_nodes(int nodes_dir, struct gpucr_topology *t)
 		err = read_node(nodes_dir, numbers[i], node);
 		if (err) {
 			/* Hidden by the device cgroup, or just unplugged. */
+			free(node->links);
+			memset(node, 0, sizeof(*node));
 			t->num_skipped++;
 			continue;
 		}
@@ -287,8 +343,12 @@ close_dir:
 
 void gpucr_topology_free(struct gpucr_topology *t)
 {
+	size_t i;
+
 	if (!t)
 		return;
+	for (i = 0; i < t->num_nodes; i++)
+		free(t->nodes[i].links);
 	free(t->nodes);
 	free(t->gpus);
 	free(t);

@@ -7,10 +7,21 @@
 #ifndef GPUCR_TOPOLOGY_H
 #define GPUCR_TOPOLOGY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define GPUCR_TOPOLOGY_ROOT	"/sys/class/kfd/kfd/topology"
+
+/* Values of a link's type, as the kernel's; others are slower kinds. */
+#define GPUCR_LINK_PCIE	2
+#define GPUCR_LINK_XGMI	11
+
+struct gpucr_link {
+	uint32_t to;			/* number of a node */
+	uint32_t type;
+	bool p2p;			/* through PCIe switches or the CPU */
+};
 
 struct gpucr_node {
 	uint32_t node;			/* number in the topology */
@@ -24,6 +35,7 @@ struct gpucr_node {
 	uint32_t p2p_links_count;
 	uint32_t max_waves_per_simd;
 	uint32_t lds_size_in_kb;
+	uint32_t gds_size_in_kb;
 	uint32_t num_gws;
 	uint32_t wave_front_size;
 	uint32_t array_count;
@@ -48,6 +60,9 @@ struct gpucr_node {
 	uint64_t hive_id;
 	uint64_t unique_id;		/* partitions of one GPU share it */
 	uint64_t vram_size;		/* bytes, over all VRAM banks */
+	uint32_t vram_public;		/* 1: the CPU can map all of it */
+	struct gpucr_link *links;	/* from this node, as they are listed */
+	size_t num_links;
 };
 
 struct gpucr_topology {

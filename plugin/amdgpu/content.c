@@ -2,12 +2,21 @@
 #include "content.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "copy.h"
 #include "log.h"
 #include "pages.h"
+
+#define CONTENT_MAX_SLOTS	16
+/* How often who waits for the workers looks around. */
+#define WATCH_NS		100000000
 
 /* The GPU's BOs that have content, in the order of the image. */
 static int list_bos(const struct content_config *cfg,
@@ -37,20 +46,12 @@ static int list_bos(const struct content_config *cfg,
 	return 0;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void tell_rate(const struct content_config *cfg, const char *what,
 		      size_t num, uint64_t bytes, uint64_t since_ms)
 {
 	gpucr_info("GPU 0x%04x: %s %zu BOs, %llu bytes in %llu ms",
 		   cfg->gpu_id, what, num, (unsigned long long)bytes,
-		   (unsigned long long)(now_ms() - since_ms));
+		   (unsigned long long)(gpucr_now_ms() - since_ms));
 }
 
 static int open_copy(const struct content_config *cfg, struct gpucr_copy **ret)
@@ -58,90 +59,304 @@ static int open_copy(const struct content_config *cfg, struct gpucr_copy **ret)
 	struct gpucr_copy_config c = {
 		.drm_fd = cfg->drm_fd,
 		.gpu_id = cfg->gpu_id,
-		.deadline_ms = GPUCR_COPY_DEADLINE_MS,
+		.deadline_ms = cfg->deadline_ms ?: GPUCR_COPY_DEADLINE_MS,
+		.stop = cfg->stop,
 	};
 
 	gpucr_copy_size(&c, cfg->slots, cfg->slot_size, cfg->max_buffer);
 	return gpucr_copy_open(&c, ret);
 }
 
+/* A page file being written. */
+struct drain {
+	const struct content_config *cfg;
+	struct gpucr_pages_writer w;
+};
+
 static int to_file(void *arg, uint64_t pos, void *buf, size_t len)
 {
+	struct drain *d = arg;
+	uint64_t before = d->w.chunks.file_bytes;
+	int err;
+
 	(void)pos;
-	return gpucr_pages_append(arg, buf, len);
+	err = gpucr_pages_append(&d->w, buf, len);
+	if (err)
+		return err;
+	gpucr_progress_add(d->cfg->progress, len);
+	gpucr_pace_take(d->cfg->pace, d->w.chunks.file_bytes - before,
+			d->cfg->stop);
+	return 0;
 }
+
+static int settle_file(void *arg, void *buf, size_t len)
+{
+	struct drain *d = arg;
+
+	return gpucr_pages_settle(&d->w, buf, len);
+}
+
+/* What a GPU's fill is made of. */
+struct filler {
+	const struct content_config *cfg;
+	struct gpucr_pages_reader pages;
+	struct gpucr_copy_bo *bos;
+	struct gpucr_copy *copy;
+	uint64_t bytes;
+};
 
 static int from_file(void *arg, uint64_t pos, void *buf, size_t len)
 {
-	return gpucr_pages_read(arg, pos, buf, len);
+	struct filler *f = arg;
+
+	int err;
+
+	gpucr_pace_take(f->cfg->pace,
+			gpucr_chunks_stored(f->pages.chunks, pos, len), NULL);
+	err = gpucr_pages_read(&f->pages, pos, buf, len);
+	if (!err)
+		gpucr_progress_add(f->cfg->progress, len);
+	return err;
+}
+
+static int set_store(const struct content_config *cfg,
+		     const struct gpucr_copy *c, struct gpucr_pages_writer *w)
+{
+	struct iovec slots[CONTENT_MAX_SLOTS];
+	struct gpucr_store_config store = {
+		.uring = cfg->uring,
+		/* Behind its header nothing is aligned. */
+		.direct = !cfg->plain,
+		.buffers = slots,
+		.deadline_ms = cfg->deadline_ms ?: GPUCR_STORE_DEADLINE_MS,
+	};
+
+	store.num_buffers = gpucr_copy_buffers(c, slots, CONTENT_MAX_SLOTS);
+	return gpucr_pages_set_store(w, &store);
 }
 
 static int dump_bos(const struct content_config *cfg,
 		    const struct gpucr_copy_bo *bos, size_t num, uint64_t bytes,
 		    struct gpucr_img_pages *ret)
 {
-	struct gpucr_pages_writer w;
+	struct drain d = { .cfg = cfg };
+	const struct gpucr_copy_sink sink = {
+		.put = to_file, .settle = settle_file, .arg = &d,
+	};
 	struct gpucr_copy *c;
 	int err;
 
 	err = open_copy(cfg, &c);
 	if (err)
 		return err;
-	err = gpucr_pages_create(&w, cfg->dir, ret->file, bytes);
+	err = gpucr_pages_create(&d.w, cfg->dir, ret->file, bytes);
 	if (!err)
-		err = gpucr_copy_from_gpu(c, bos, num, to_file, &w);
+		err = set_store(cfg, c, &d.w);
+	if (!err && cfg->plain)
+		err = gpucr_pages_set_plain(&d.w);
+	else if (!err && cfg->zstd_level)
+		err = gpucr_pages_set_zstd(&d.w, cfg->zstd_level);
+	if (!err)
+		err = gpucr_copy_from_gpu(c, bos, num, &sink);
+	/* Writes end before the memory that they come from goes. */
 	if (err)
-		gpucr_pages_abort(&w);
+		gpucr_pages_abort(&d.w);
 	else
-		err = gpucr_pages_commit(&w, &ret->chunks);
+		err = gpucr_pages_commit(&d.w, &ret->chunks);
 	gpucr_copy_close(c);
 	return err;
 }
 
-int content_dump(const struct content_config *cfg,
-		 const struct gpucr_kfd_state *s, struct gpucr_img_pages *ret)
+static int dump_gpu(const struct content_job *j)
 {
-	uint64_t bytes, start = now_ms();
+	uint64_t bytes, start = gpucr_now_ms();
 	struct gpucr_copy_bo *bos;
 	size_t num;
 	int err;
 
-	err = list_bos(cfg, s, &bos, &num, &bytes);
+	err = list_bos(&j->cfg, j->state, &bos, &num, &bytes);
 	if (!err && bytes)
-		err = dump_bos(cfg, bos, num, bytes, ret);
+		err = dump_bos(&j->cfg, bos, num, bytes, j->pages);
 	if (!err)
-		tell_rate(cfg, "read", num, bytes, start);
+		tell_rate(&j->cfg, "read", num, bytes, start);
 	free(bos);
 	return err;
 }
 
-int content_restore(const struct content_config *cfg,
-		    const struct gpucr_kfd_state *s,
-		    const struct gpucr_img_pages *pages)
+/* A thread and its job. */
+struct worker {
+	struct content_job *job;
+	pthread_t thread;
+	bool started;
+	struct gpucr_log_capture log;
+	int *stop;		/* shared: errno of the first failure */
+};
+
+/* The first failure of all is the one that counts. */
+static void give_up(int *stop, int err)
 {
-	struct gpucr_pages_reader r;
-	struct gpucr_copy_bo *bos;
-	struct gpucr_copy *c;
-	uint64_t bytes, start = now_ms();
+	int none = 0;
+
+	if (err)
+		__atomic_compare_exchange_n(stop, &none, -err, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	gpucr_log_capture(&w->log);
+	/*
+	 * CRIU changes mount namespaces, which the kernel refuses to a task
+	 * that shares its root and current directory. The kernel's workers
+	 * behind a ring share them with us.
+	 */
+	if (unshare(CLONE_FS)) {
+		w->job->err = -errno;
+		gpucr_err("unshare: %s (thread-failed)", strerror(errno));
+	} else {
+		w->job->err = dump_gpu(w->job);
+	}
+	give_up(w->stop, w->job->err);
+	gpucr_log_capture(NULL);
+	return NULL;
+}
+
+/* Signals are for CRIU's own thread. */
+static int start_worker(struct worker *w)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = -pthread_create(&w->thread, NULL, work, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	w->started = !err;
+	if (err)
+		gpucr_err("no thread for GPU 0x%04x: %s (thread-failed)",
+			  w->job->cfg.gpu_id, strerror(-err));
+	return err;
+}
+
+/* The failure that stopped the others is told first. */
+static void tell_logs(struct worker *w, size_t num, int first)
+{
+	size_t i;
+
+	for (i = 0; i < num; i++) {
+		if (first && w[i].job->err == -first)
+			gpucr_log_release(&w[i].log);
+	}
+	for (i = 0; i < num; i++)
+		gpucr_log_release(&w[i].log);
+}
+
+/* Until the worker has ended. */
+static void wait_for(struct worker *w, const struct content_watch *watch)
+{
+	struct timespec t;
+	int err;
+
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		t.tv_nsec += WATCH_NS;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		err = pthread_clockjoin_np(w->thread, NULL, CLOCK_MONOTONIC,
+					   &t);
+		if (err == ETIMEDOUT && watch &&
+		    !__atomic_load_n(w->stop, __ATOMIC_RELAXED))
+			give_up(w->stop, watch->tick(watch->arg));
+	} while (err == ETIMEDOUT);
+}
+
+int content_dump(struct content_job *jobs, size_t num,
+		 const struct content_watch *watch)
+{
+	struct worker *w = calloc(num + 1, sizeof(*w));
+	int stop = 0, err = 0;
+	size_t i;
+
+	if (!w)
+		return -ENOMEM;
+	for (i = 0; i < num && !err; i++) {
+		w[i].job = &jobs[i];
+		w[i].stop = &stop;
+		jobs[i].cfg.stop = &stop;
+		err = start_worker(&w[i]);
+	}
+	if (err)
+		__atomic_store_n(&stop, -err, __ATOMIC_RELAXED);
+	for (i = 0; i < num; i++) {
+		if (w[i].started)
+			wait_for(&w[i], watch);
+		jobs[i].cfg.stop = NULL;
+	}
+	for (i = 0; i < num && w[i].job; i++)
+		;
+	tell_logs(w, i, stop);
+	free(w);
+	return -stop;
+}
+
+static void begin_file(void *arg, uint64_t pos, void *buf, size_t len)
+{
+	struct filler *f = arg;
+
+	gpucr_pages_begin(&f->pages, pos, buf, len);
+}
+
+static int open_filler(const struct content_job *j, struct filler *f,
+		       struct gpucr_copy_fill *ret)
+{
 	size_t num;
 	int err;
 
-	err = list_bos(cfg, s, &bos, &num, &bytes);
-	if (err)
-		return err;
-	err = gpucr_pages_open(&r, cfg->dir, pages->file, &pages->chunks);
-	if (err)
-		goto out_bos;
-	err = open_copy(cfg, &c);
-	if (err)
-		goto out_pages;
-	err = gpucr_copy_to_gpu(c, bos, num, from_file, &r);
-	gpucr_copy_close(c);
+	f->cfg = &j->cfg;
+	f->pages.fd = -1;
+	err = list_bos(&j->cfg, j->state, &f->bos, &num, &f->bytes);
 	if (!err)
-		tell_rate(cfg, "filled", num, bytes, start);
-out_pages:
-	gpucr_pages_close(&r);
-out_bos:
-	free(bos);
+		err = gpucr_pages_open(&f->pages, j->cfg.dir, j->pages->file,
+				       &j->pages->chunks);
+	if (!err) {
+		gpucr_pages_set_fetch(&f->pages);
+		err = open_copy(&j->cfg, &f->copy);
+	}
+	*ret = (struct gpucr_copy_fill){
+		.c = f->copy, .bos = f->bos, .num = num,
+		.source = from_file, .begin = begin_file, .arg = f,
+	};
+	return err;
+}
+
+static void close_filler(struct filler *f)
+{
+	/* What is being read goes to the memory of the slots. */
+	gpucr_pages_close(&f->pages);
+	gpucr_copy_close(f->copy);
+	free(f->bos);
+}
+
+int content_restore(const struct content_job *jobs, size_t num)
+{
+	struct gpucr_copy_fill *fills = calloc(num + 1, sizeof(*fills));
+	struct filler *f = calloc(num + 1, sizeof(*f));
+	uint64_t start = gpucr_now_ms();
+	size_t i, opened = 0;
+	int err = fills && f ? 0 : -ENOMEM;
+
+	for (; opened < num && !err; opened++)
+		err = open_filler(&jobs[opened], &f[opened], &fills[opened]);
+	if (!err)
+		err = gpucr_copy_to_gpus(fills, num);
+	for (i = 0; i < num && !err; i++)
+		tell_rate(&jobs[i].cfg, "filled", fills[i].num, f[i].bytes,
+			  start);
+	for (i = 0; i < opened; i++)
+		close_filler(&f[i]);
+	free(f);
+	free(fills);
 	return err;
 }

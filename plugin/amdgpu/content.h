@@ -3,10 +3,14 @@
 #ifndef GPUCR_CONTENT_H
 #define GPUCR_CONTENT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "image.h"
 #include "kfd.h"
+#include "pace.h"
+#include "progress.h"
 
 struct content_config {
 	int dir;			/* image directory */
@@ -15,17 +19,45 @@ struct content_config {
 	unsigned int slots;
 	size_t slot_size;
 	uint64_t max_buffer;		/* bytes; 0: no limit */
+	bool uring;			/* several writes in flight */
+	int zstd_level;			/* 0: not compressed */
+	struct gpucr_pace *pace;	/* of the storage; NULL: no limit */
+	struct gpucr_progress *progress; /* or NULL */
+	unsigned int deadline_ms;	/* of each wait; 0: the usual one */
+	bool plain;			/* upstream's page file */
+	const int *stop;		/* given up elsewhere; or NULL */
 };
 
 /*
- * Writes the page file; ret->gpu_id and ret->file are set. -errno, logged.
- * Where the GPU has no content: 0, and ret->chunks.num is 0.
+ * Asked several times a second by the thread that waits for a dump: not 0 is
+ * the errno to give it up with, logged by whoever says so.
  */
-int content_dump(const struct content_config *cfg,
-		 const struct gpucr_kfd_state *s, struct gpucr_img_pages *ret);
-/* Fills the BOs; every byte was checked on the way. -errno, logged. */
-int content_restore(const struct content_config *cfg,
-		    const struct gpucr_kfd_state *s,
-		    const struct gpucr_img_pages *pages);
+struct content_watch {
+	int (*tick)(void *arg);
+	void *arg;
+};
+
+/* The page file of one GPU, to be written or read. */
+struct content_job {
+	struct content_config cfg;
+	const struct gpucr_kfd_state *state;
+	/* To be written: gpu_id and file are set, chunks are the result. */
+	struct gpucr_img_pages *pages;
+	int err;			/* its own failure, if it was one */
+};
+
+/*
+ * Writes the page files of all jobs, at the same time, each in a thread of its
+ * own that is gone on return. -errno of the job that failed first, logged; the
+ * others are stopped then. Where a GPU has no content, its chunks.num is 0.
+ * watch may be NULL.
+ */
+int content_dump(struct content_job *jobs, size_t num,
+		 const struct content_watch *watch);
+/*
+ * Fills the BOs from the page files of all jobs, at the same time, in this
+ * thread alone; every byte was checked on the way. -errno, logged.
+ */
+int content_restore(const struct content_job *jobs, size_t num);
 
 #endif

@@ -17,7 +17,10 @@
 #include "owner.h"
 #include "proc.h"
 #include "rendernode.h"
+#include "report.h"
+#include "upstream.h"
 
+#include "guard.h"
 #include "host.h"
 #include "plugin.h"
 #include "target.h"
@@ -34,26 +37,30 @@ static struct {
 	struct gpucr_opts opts;
 	struct gpucr_topology *topo;
 	struct gpucr_backend *backend;
+	struct guard guard;
 	struct target *targets;
 	struct target_env env;
-	char writing[GPUCR_IMG_NAME_MAX + 8];
+	int run;		/* the /run that CRIU was started in */
 	char **written;
 	size_t num_written;
-} dump;
+} dump = { .guard = GUARD_NONE, .run = -1 };
 
 int dump_init(dev_t kfd)
 {
 	memset(&dump, 0, sizeof(dump));
 	dump.kfd = kfd;
 	dump.env.dir = -1;
+	dump.guard.fd = -1;
+	dump.run = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	gpucr_log_reset();
+	plugin_report = gpucr_report_new("dump");
 	return gpucr_owner_init(&dump.owner);
 }
 
 /* Before the first thing of ours: may it be ours, and by which rules? */
 static int claim(void)
 {
-	const char *self, *twin;
+	const char *self, *twin, *entry;
 	int err;
 
 	if (dump.claimed)
@@ -69,22 +76,26 @@ static int claim(void)
 		gpucr_err("CRIU tells no image directory");
 		return -ENOENT;
 	}
+	/* Files beside the stream would not be where it is restored. */
+	if (host_is_streaming()) {
+		gpucr_err("CRIU gives its images to a streamer, and GPU memory cannot go there yet (image-stream); dump to a directory");
+		return -EOPNOTSUPP;
+	}
 	err = gpucr_opts_load(&dump.opts, GPUCR_OPT_FILE, dump.env.dir);
 	if (err)
 		return err;
-	if (host_add_inventory(PLUGIN_ENTRY)) {
-		gpucr_err("CRIU refuses the inventory entry %s", PLUGIN_ENTRY);
+	entry = dump.opts.format == GPUCR_FORMAT_UPSTREAM ?
+		GPUCR_ENTRY_UPSTREAM : GPUCR_ENTRY_NATIVE;
+	if (host_add_inventory(entry)) {
+		gpucr_err("CRIU refuses the inventory entry %s", entry);
 		return -EIO;
 	}
 	dump.claimed = true;
+	dump.env.progress = gpucr_progress_open(dump.run, "dump");
 	return 0;
 }
 
-static void writing(const char *name)
-{
-	snprintf(dump.writing, sizeof(dump.writing), "%s.tmp", name);
-}
-
+/* A failed dump removes it. */
 static void wrote(const char *name)
 {
 	char **more = reallocarray(dump.written, dump.num_written + 1,
@@ -96,6 +107,15 @@ static void wrote(const char *name)
 	dump.written[dump.num_written] = strdup(name);
 	if (dump.written[dump.num_written])
 		dump.num_written++;
+}
+
+/* Until it has its name, it is this that would be left. */
+static void writing(const char *name)
+{
+	char tmp[GPUCR_IMG_NAME_MAX + 8];
+
+	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
+	wrote(tmp);
 }
 
 /* What could be dumped but never be restored. */
@@ -259,11 +279,26 @@ static int pause_as(struct tree_file *f, const struct gpucr_task *holder)
 	return 0;
 }
 
+/* A guard that does not know of a pause could not undo it. */
+static int tell_guard(const struct tree_file *f)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < f->num_holders && !err; i++)
+		err = guard_add(&dump.guard, f->holders[i].task->pid,
+				f->holders[i].fd);
+	return err;
+}
+
 static int pause_file(struct tree_file *f)
 {
 	size_t i;
-	int err = -EINVAL;
+	int err = tell_guard(f);
 
+	if (err)
+		return err;
+	err = -EINVAL;
 	for (i = 0; i < f->num_holders && err == -EINVAL; i++)
 		err = pause_as(f, f->holders[i].task);
 	if (err && !*gpucr_log_first_error())
@@ -296,6 +331,26 @@ static int refuse_foreign_maps(const struct gpucr_task *task)
 	return err;
 }
 
+static bool has_kfd(void)
+{
+	size_t i;
+
+	for (i = 0; i < dump.tree.num_files; i++) {
+		if (dump.tree.files[i].kfd)
+			return true;
+	}
+	return false;
+}
+
+/* Before the first pause: without it a killed CRIU could not be undone. */
+static int start_guard(void)
+{
+	if (!gpucr_backend_needs_guard(dump.backend) || !*dump.opts.guard ||
+	    !has_kfd())
+		return 0;
+	return guard_start(&dump.guard, dump.opts.guard);
+}
+
 static int pause_tree(void)
 {
 	size_t i;
@@ -309,7 +364,10 @@ static int pause_tree(void)
 	err = check_tree();
 	if (err)
 		return err;
+	gpucr_kfd_rules_read(&dump.env.rules);
 	err = gpucr_backend_open(dump.opts.backend, dump.kfd, &dump.backend);
+	if (!err)
+		err = start_guard();
 	if (err)
 		return err;
 	for (i = 0; i < dump.tree.num_files && !err; i++) {
@@ -323,28 +381,43 @@ static int pause_tree(void)
 
 static void unpause_all(void)
 {
+	bool stuck = false;
 	struct target *t;
 
 	for (t = dump.targets; t; t = t->next) {
 		if (t->ckpt && gpucr_ckpt_unpause(t->ckpt))
-			dump.stuck = true;
+			stuck = true;
 	}
+	dump.stuck |= stuck;
+	/* What we could not undo it tries when we have ended. */
+	if (!stuck)
+		guard_clear(&dump.guard);
 }
 
-/* From every hook; the work is done by the first. claimed: it is ours. */
-static int ensure_paused(bool ours)
+/*
+ * From every hook; the work is done by the first. ours: so is what CRIU asks
+ * about; early: it has not read any memory yet.
+ */
+static int ensure_paused(bool ours, bool early)
 {
+	int phase;
+
 	if (!dump.tried) {
+		dump.env.late = !early;
+		phase = gpucr_report_begin(plugin_report, "pause", 0);
 		dump.err = tree_read(&dump.tree, dump.kfd);
 		dump.tried = true;
 		if (!dump.err && dump.tree.num_files) {
 			dump.err = claim();
+			gpucr_progress_phase(dump.env.progress, "pause", 0);
 			if (!dump.err)
 				dump.err = pause_tree();
+			gpucr_progress_phase(dump.env.progress, "paused", 0);
 		}
 		/* At once: CRIU may go on for long before it gives up. */
 		if (dump.err)
 			unpause_all();
+		gpucr_report_end(plugin_report, phase, 0);
 	}
 	if (!dump.err && ours && !dump.claimed)
 		dump.err = claim();
@@ -353,23 +426,23 @@ static int ensure_paused(bool ours)
 
 int dump_checkpoint_devices(int pid)
 {
-	int err = ensure_paused(false);
+	int err = ensure_paused(false, true);
 
 	if (err)
-		return err;
+		return hook_error(err);
 	return find_target(pid) ? 0 : -ENOTSUP;
 }
 
 int dump_handle_vma(const struct stat *st)
 {
-	int err = ensure_paused(true);
+	int err = ensure_paused(true, false);
 
 	if (err || dump.tree.num_files)
-		return err;
+		return hook_error(err);
 	gpucr_err("a task maps GPU device %u:%u, whose file no task of the tree has open (vma-unsupported); such a mapping cannot be restored",
 		  major(st->st_rdev), minor(st->st_rdev));
 	dump.err = -EOPNOTSUPP;
-	return dump.err;
+	return hook_error(dump.err);
 }
 
 static int fd_in(const struct tree_file *f, pid_t pid)
@@ -457,7 +530,8 @@ static int describe_render(const struct tree_file *f,
 			  f->minor);
 		return -ENODEV;
 	}
-	img_device_from_node(&img->device, node, node->gpu_id);
+	gpucr_img_device_from_node(&img->device, dump.topo, node,
+				   node->gpu_id);
 	for (i = 0; i < f->num_holders && !err && !img->kfd_vm; i++) {
 		struct target *t = find_target(f->holders[i].task->pid);
 
@@ -473,11 +547,13 @@ static int dump_render(const struct tree_file *f, int id)
 	char name[GPUCR_IMG_NAME_MAX];
 	int err;
 
-	gpucr_img_render_name(name, id);
+	gpucr_image_render_name(name, dump.opts.format, id);
 	writing(name);
 	err = describe_render(f, &img);
 	if (!err)
-		err = gpucr_img_render_write(dump.env.dir, &img);
+		err = dump.opts.format == GPUCR_FORMAT_UPSTREAM ?
+		      gpucr_up_render_write(dump.env.dir, &img) :
+		      gpucr_img_render_write(dump.env.dir, &img);
 	if (err)
 		return err;
 	wrote(name);
@@ -503,16 +579,36 @@ static int refuse_shared(struct target *t)
 	return err;
 }
 
+/* Of all of them, the one that waits longest. */
+static uint64_t paused_ms(void)
+{
+	uint64_t most = 0;
+	struct target *t;
+
+	for (t = dump.targets; t; t = t->next) {
+		uint64_t ms = t->no_gpu ? 0 : gpucr_ckpt_paused_ms(t->ckpt);
+
+		if (ms > most)
+			most = ms;
+	}
+	return most;
+}
+
 static int dump_kfd(struct tree_file *f, int id)
 {
 	int err;
 
 	dump.env.kfd = dump.kfd;
+	dump.env.watch.paused_ms = paused_ms;
+	dump.env.watch.pause_limit = dump.opts.pause_limit;
+	dump.env.pace.rate = dump.opts.bandwidth;
 	dump.env.opts = &dump.opts;
 	dump.env.topo = dump.topo;
 	dump.env.writing = writing;
 	dump.env.wrote = wrote;
 	err = refuse_shared(f->target);
+	if (!err)
+		err = watch_pause(&dump.env.watch);
 	return err ? err : target_write(f->target, &dump.env, id);
 }
 
@@ -521,9 +617,9 @@ int dump_file(int fd, int id)
 	struct tree_file *f;
 	int err;
 
-	err = ensure_paused(true);
+	err = ensure_paused(true, false);
 	if (err)
-		return err;
+		return hook_error(err);
 	f = tree_find(&dump.tree, fd);
 	if (!f) {
 		gpucr_err("GPU file with image id %d is held by no task of the tree (file-unknown)",
@@ -539,33 +635,26 @@ int dump_file(int fd, int id)
 		dump.err = err;
 		unpause_all();
 	}
-	return err;
+	return hook_error(err);
 }
 
 static void remove_written(void)
 {
 	size_t i;
 
-	/* Still there only where CRIU ended in the middle of it. */
-	if (*dump.writing)
-		unlinkat(dump.env.dir, dump.writing, 0);
+	if (dump.opts.keep_partial)
+		return;
 	for (i = 0; i < dump.num_written; i++)
 		unlinkat(dump.env.dir, dump.written[i], 0);
 }
 
 static void summary(int ret)
 {
-	uint64_t paused_ms = 0;
 	struct target *t;
 	unsigned int n = 0;
 
-	for (t = dump.targets; t; t = t->next) {
-		uint64_t ms = t->no_gpu ? 0 : gpucr_ckpt_paused_ms(t->ckpt);
-
-		if (ms > paused_ms)
-			paused_ms = ms;
+	for (t = dump.targets; t; t = t->next)
 		n += !t->no_gpu;
-	}
 	if ((ret || dump.err) && *gpucr_log_first_error())
 		gpucr_err("dump failed%s; first error: %s",
 			  dump.stuck ? "" : ", GPU work goes on",
@@ -573,12 +662,39 @@ static void summary(int ret)
 	else if (ret || dump.err)
 		gpucr_warn("dump failed outside of this plugin, GPU work goes on");
 	else if (n)
-		gpucr_warn("dumped %u GPU process%s: %llu bytes of GPU memory, %llu stored, paused %llu ms, backend %s",
-			   n, n > 1 ? "es" : "",
-			   (unsigned long long)dump.env.raw_bytes,
-			   (unsigned long long)dump.env.stored_bytes,
-			   (unsigned long long)paused_ms,
+		gpucr_warn("dumped %u GPU process%s: paused %.1f s, %.2f GiB at %.2f GB/s, %.2f GiB stored, backend %s",
+			   n, n > 1 ? "es" : "", paused_ms() / 1e3,
+			   dump.env.raw_bytes / GIB,
+			   dump.env.raw_bytes / 1e6 / (dump.env.copy_ms ?: 1),
+			   dump.env.stored_bytes / GIB,
 			   gpucr_backend_name(dump.backend));
+}
+
+static void tell_option(void *arg, const char *name, const char *value)
+{
+	gpucr_report_option(arg, name, value);
+}
+
+/* What is left of a dump however it ended; its page files may be gone. */
+static void write_report(bool good)
+{
+	struct gpucr_report *r = plugin_report;
+	char driver[128];
+
+	if (dump.env.dir < 0)
+		return;
+	gpucr_kfd_driver(&dump.env.rules, driver, sizeof(driver));
+	gpucr_report_text(r, "driver", driver);
+	gpucr_report_text(r, "backend", dump.backend ?
+			  gpucr_backend_name(dump.backend) : "none");
+	gpucr_report_number(r, "raw_bytes", dump.env.raw_bytes);
+	gpucr_report_number(r, "stored_bytes", dump.env.stored_bytes);
+	gpucr_report_number(r, "paused_us", paused_ms() * 1000);
+	gpucr_opts_tell(&dump.opts, tell_option, r);
+	if (!good && *gpucr_log_first_error())
+		gpucr_report_error(r, gpucr_log_first_error());
+	gpucr_report_write(r, dump.env.dir, GPUCR_REPORT_DUMP, good,
+			   -dump.err);
 }
 
 static void free_all(void)
@@ -590,6 +706,7 @@ static void free_all(void)
 		target_free(t);
 	}
 	gpucr_backend_close(dump.backend);
+	guard_stop(&dump.guard);
 	tree_close(&dump.tree);
 	gpucr_topology_free(dump.topo);
 	while (dump.num_written)
@@ -597,6 +714,11 @@ static void free_all(void)
 	free(dump.written);
 	if (dump.env.dir >= 0)
 		close(dump.env.dir);
+	if (dump.run >= 0)
+		close(dump.run);
+	gpucr_progress_close(dump.env.progress);
+	gpucr_report_free(plugin_report);
+	plugin_report = NULL;
 	gpucr_owner_fini(&dump.owner);
 	memset(&dump, 0, sizeof(dump));
 }
@@ -608,8 +730,12 @@ void dump_exit(int ret)
 	unpause_all();
 	if (ret || dump.err)
 		remove_written();
-	if (dump.claimed || dump.err)
+	gpucr_progress_phase(dump.env.progress,
+			     ret || dump.err ? "failed" : "done", 0);
+	if (dump.claimed || dump.err) {
 		summary(ret);
+		write_report(!ret && !dump.err);
+	}
 	free_all();
 }
 
@@ -619,4 +745,6 @@ void dump_abandon(void)
 		return;
 	unpause_all();
 	remove_written();
+	if (dump.claimed)
+		write_report(false);
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "host.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "log.h"
 
@@ -89,6 +93,35 @@ int host_image_dir(void)
 
 	*(void **)&get = host_symbol("criu_get_image_dir");
 	return get ? get() : -1;
+}
+
+/* Is the other end of the socket one of a streamer's? */
+static bool is_streamer(int fd)
+{
+	struct sockaddr_un a = { 0 };
+	socklen_t len = sizeof(a) - 1;
+	const char *name;
+
+	if (getpeername(fd, (struct sockaddr *)&a, &len) ||
+	    a.sun_family != AF_UNIX)
+		return false;
+	name = strrchr(a.sun_path, '/');
+	name = name ? name + 1 : a.sun_path;
+	return !strcmp(name, "streamer-capture.sock") ||
+	       !strcmp(name, "streamer-serve.sock");
+}
+
+bool host_is_streaming(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	bool found = false;
+	struct dirent *e;
+
+	while (d && !found && (e = readdir(d)))
+		found = *e->d_name != '.' && is_streamer(atoi(e->d_name));
+	if (d)
+		closedir(d);
+	return found;
 }
 
 int host_unused_fd(pid_t pid)

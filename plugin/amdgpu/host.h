@@ -26,6 +26,8 @@ bool host_adopts_vma_fd(void);
 void host_log_init(void);
 /* Descriptor of the image directory; it stays CRIU's. -1: none. */
 int host_image_dir(void);
+/* It sends its images to, or has them from, an image streamer. */
+bool host_is_streaming(void);
 /* Lowest number above all that the task being restored will have. */
 int host_unused_fd(pid_t pid);
 

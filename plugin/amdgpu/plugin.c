@@ -40,6 +40,8 @@ static bool is_ours(const struct stat *st)
 	return last_ours;
 }
 
+struct gpucr_report *plugin_report;
+
 static int on_checkpoint_devices(int pid)
 {
 	if (!active || stage != STAGE_DUMP)
@@ -58,13 +60,28 @@ static int on_handle_device_vma(int fd, const struct stat *st)
 	return dump_handle_vma(st);
 }
 
+/* CRIU's own message has numbers only, and people look for the GPU's. */
+static void name_foreign(const struct stat *st)
+{
+	char driver[32];
+
+	if (!S_ISCHR(st->st_mode) || major(st->st_rdev) != GPUCR_DRM_MAJOR)
+		return;
+	gpucr_dev_driver(minor(st->st_rdev), driver, sizeof(driver));
+	gpucr_warn("a task has DRM device %u:%u of driver %s open: left to CRIU and other plugins",
+		   major(st->st_rdev), minor(st->st_rdev), driver);
+}
+
 static int on_dump_ext_file(int fd, int id)
 {
 	struct stat st;
 
-	if (!active || stage != STAGE_DUMP || fstat(fd, &st) || !is_ours(&st))
+	if (!active || stage != STAGE_DUMP || fstat(fd, &st))
 		return -ENOTSUP;
-	return dump_file(fd, id);
+	if (is_ours(&st))
+		return dump_file(fd, id);
+	name_foreign(&st);
+	return -ENOTSUP;
 }
 
 static int on_restore_ext_file(int id)
@@ -128,7 +145,7 @@ static void plugin_exit(int stage_now, int ret)
 	if (stage_now == STAGE_DUMP)
 		dump_exit(ret);
 	else if (stage_now == STAGE_RESTORE)
-		restore_exit();
+		restore_exit(ret);
 	active = false;
 }
 

@@ -3,6 +3,7 @@
 #ifndef GPUCR_PLUGIN_H
 #define GPUCR_PLUGIN_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -11,11 +12,11 @@
 #include "opt.h"
 
 /*
- * Upstream images ask for a plugin of this name; ours go by another one in
- * the inventory, so that upstream's plugin never parses them.
+ * As upstream's: one of the two can be loaded. Entries of the inventory are
+ * those of the image's format (imgformat.h), so that upstream's plugin never
+ * parses native images.
  */
 #define PLUGIN_NAME	"amdgpu_plugin"
-#define PLUGIN_ENTRY	"gpucr"
 #define PLUGIN_VERSION	(2 << 8)	/* 0.2.0: every CRIU accepts it */
 #define PLUGIN_MAX_HOOKS 32
 
@@ -46,11 +47,28 @@ struct plugin_desc {
 
 extern struct plugin_desc CR_PLUGIN_DESC;
 
+struct gpucr_report;
+
+/* Of the dump or restore that runs; NULL: none. Tasks have it by fork. */
+extern struct gpucr_report *plugin_report;
+
 /* Memory for copies, see design of the copy engine in copy.h. */
 #define MAIN_SLOTS	4
 #define MAIN_SLOT_SIZE	((size_t)16 << 20)
-#define TASK_SLOTS	2
-#define TASK_SLOT_SIZE	((size_t)4 << 20)
+#define MAIN_BUFFER_SUM	((uint64_t)256 << 20)	/* of all GPUs */
+#define TASK_SLOTS	4
+#define TASK_SLOT_SIZE	((size_t)2 << 20)
+
+#define GIB			((double)(1 << 30))
+
+/*
+ * What a hook returns for an error of ours: -EOPNOTSUPP is the number of
+ * -ENOTSUP too, by which CRIU would ask the next plugin.
+ */
+static inline int hook_error(int err)
+{
+	return err == -ENOTSUP ? -EINVAL : err;
+}
 
 /* dump.c */
 int dump_init(dev_t kfd);
@@ -69,6 +87,7 @@ int restore_file(int id);
 int restore_update_vma(uint64_t addr, uint64_t old_offset,
 		       uint64_t *new_offset, int *fd);
 int restore_resume(int pid);
-void restore_exit(void);
+/* ret: of the restore as a whole. */
+void restore_exit(int ret);
 
 #endif

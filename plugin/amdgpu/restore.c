@@ -6,41 +6,42 @@
  * every descriptor they open is closed, returned or kept by the vmamap.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "backend.h"
 #include "log.h"
 #include "owner.h"
 #include "rendernode.h"
-#include "topology.h"
+#include "report.h"
+#include "restoreplan.h"
 
 #include "content.h"
-#include "devmap.h"
 #include "host.h"
 #include "plugin.h"
 #include "vmamap.h"
 
-/* A render node file of a process whose GPU address space KFD uses. */
-struct vm_file {
-	uint32_t owner_pid;
-	uint32_t gpu_id;	/* where dumped */
+/* What tasks tell CRIU. */
+struct shared_page {
+	_Atomic int offsets;	/* enum gpucr_offset_rule, as found */
 };
 
 /* Made in CRIU itself, inherited by the tasks. */
 static struct {
 	struct gpucr_owner owner;
 	dev_t kfd;
-	struct gpucr_opts opts;
-	struct devmap devmap;
+	struct gpucr_plan plan;
+	struct shared_page *shared;
 	struct gpucr_backend *backend;
 	struct gpucr_restore *session;
-	struct vm_file *vm_files;
-	size_t num_vm_files;
-	unsigned int num_images;	/* KFD processes */
+	struct gpucr_progress *progress;	/* or NULL */
 	unsigned int num_resumed;
+	bool reported;
 } restore;
 
 /* Of one restoring task. */
@@ -48,127 +49,63 @@ static struct {
 	pid_t pid;
 	bool filled;
 	struct vmamap map;
+	struct gpucr_pace pace;
 } task;
-
-/*
- * Their checksums are for the task; that they are there and whole is seen now,
- * before anything exists that would have to be undone.
- */
-static int check_pages(int dir, const struct gpucr_img_kfd *img)
-{
-	struct gpucr_pages_reader r;
-	size_t i;
-	int err;
-
-	for (i = 0; i < img->num_pages; i++) {
-		err = gpucr_pages_open(&r, dir, img->pages[i].file,
-				       &img->pages[i].chunks);
-		if (err)
-			return err;
-		gpucr_pages_close(&r);
-	}
-	return 0;
-}
-
-static int read_kfd_image(int dir, uint32_t id)
-{
-	struct gpucr_img_kfd *img;
-	size_t i;
-	int err;
-
-	err = gpucr_img_kfd_read(dir, id, &img);
-	if (err)
-		return err;
-	for (i = 0; i < img->num_devices && !err; i++)
-		err = devmap_add(&restore.devmap, &img->devices[i]);
-	if (!err)
-		err = check_pages(dir, img);
-	restore.num_images += img->num_devices > 0;
-	gpucr_img_kfd_free(img);
-	return err;
-}
-
-static int read_render_image(int dir, uint32_t id)
-{
-	struct gpucr_img_render img;
-	struct vm_file *more;
-	int err;
-
-	err = gpucr_img_render_read(dir, id, &img);
-	if (!err)
-		err = devmap_add(&restore.devmap, &img.device);
-	if (err || !img.kfd_vm)
-		return err;
-	more = reallocarray(restore.vm_files, restore.num_vm_files + 1,
-			    sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	restore.vm_files = more;
-	restore.vm_files[restore.num_vm_files++] = (struct vm_file){
-		.owner_pid = img.owner_pid,
-		.gpu_id = img.device.local_gpu_id,
-	};
-	return 0;
-}
-
-/* How many files of the process share the GPU address space that KFD uses? */
-static unsigned int count_vm_files(uint32_t owner_pid, uint32_t gpu_id)
-{
-	unsigned int n = 0;
-	size_t i;
-
-	for (i = 0; i < restore.num_vm_files; i++)
-		n += restore.vm_files[i].owner_pid == owner_pid &&
-		     restore.vm_files[i].gpu_id == gpu_id;
-	return n;
-}
-
-static int read_images(int dir, enum gpucr_img_kind kind)
-{
-	uint32_t *ids;
-	size_t i, num;
-	int err;
-
-	err = gpucr_img_list(dir, kind, &ids, &num);
-	for (i = 0; i < num && !err; i++)
-		err = kind == GPUCR_IMG_KFD ? read_kfd_image(dir, ids[i]) :
-					      read_render_image(dir, ids[i]);
-	free(ids);
-	return err;
-}
-
-static int map_devices(void)
-{
-	struct gpucr_topology *topo;
-	int err;
-
-	err = gpucr_topology_read(NULL, &topo);
-	if (err) {
-		gpucr_err("KFD's topology cannot be read: %s", strerror(-err));
-		return err;
-	}
-	err = devmap_solve(&restore.devmap, topo, &restore.opts);
-	gpucr_topology_free(topo);
-	return err;
-}
 
 static int open_session(void)
 {
 	int err;
 
-	if (!restore.num_images)
+	if (!restore.plan.num_images)
 		return 0;
-	err = gpucr_backend_open(restore.opts.backend, restore.kfd,
+	err = gpucr_backend_open(restore.plan.opts.backend, restore.kfd,
 				 &restore.backend);
 	if (err)
 		return err;
-	return gpucr_restore_open(restore.backend, restore.num_images,
+	return gpucr_restore_open(restore.backend, restore.plan.num_images,
 				  &restore.session);
+}
+
+static int read_rules(void)
+{
+	void *p = mmap(NULL, sizeof(*restore.shared), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	restore.shared = p;
+	gpucr_kfd_rules_read(&restore.plan.rules);
+	return 0;
+}
+
+/* For the next restore, and for people. */
+static void note_rules(void)
+{
+	int found = restore.shared ? atomic_load(&restore.shared->offsets) :
+				     GPUCR_OFFSET_UNKNOWN;
+
+	if (found == GPUCR_OFFSET_UNKNOWN ||
+	    found == (int)restore.plan.rules.offsets)
+		return;
+	restore.plan.rules.offsets = found;
+	gpucr_kfd_rules_note(&restore.plan.rules);
+}
+
+static void open_progress(void)
+{
+	int run = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	restore.progress = gpucr_progress_open(run, "restore");
+	gpucr_progress_expect(restore.progress, restore.plan.content_bytes);
+	gpucr_progress_phase(restore.progress, "tasks", 0);
+	if (run >= 0)
+		close(run);
 }
 
 static int prepare(int dir, bool have_kfd)
 {
 	const char *self, *twin = host_find_twin(PLUGIN_NAME, &self);
+	enum gpucr_offset_rule rule;
 	int err;
 
 	if (*twin) {
@@ -180,36 +117,77 @@ static int prepare(int dir, bool have_kfd)
 		gpucr_err("the image has GPU processes, but there is no KFD here (no-kfd); load amdgpu");
 		return -ENODEV;
 	}
-	err = gpucr_opts_load(&restore.opts, GPUCR_OPT_FILE, dir);
+	err = gpucr_opts_load(&restore.plan.opts, GPUCR_OPT_FILE, dir);
 	if (!err)
-		err = read_images(dir, GPUCR_IMG_KFD);
+		err = read_rules();
 	if (!err)
-		err = read_images(dir, GPUCR_IMG_RENDER);
+		err = gpucr_plan_read(&restore.plan, dir);
 	if (!err)
-		err = map_devices();
-	if (!err)
-		err = open_session();
-	return err;
+		err = gpucr_plan_map(&restore.plan, gpucr_drm_open_render);
+	if (err)
+		return err;
+	rule = restore.plan.rules.offsets;
+	offsetrule_prepare(&restore.plan.devmap, restore.kfd, &rule);
+	atomic_store(&restore.shared->offsets, rule);
+	open_progress();
+	return open_session();
 }
 
 static bool has_images(int dir)
 {
+	enum gpucr_img_format format = gpucr_image_format(dir);
 	size_t num_kfd = 0, num_render = 0;
 	uint32_t *ids;
 
-	if (!gpucr_img_list(dir, GPUCR_IMG_KFD, &ids, &num_kfd))
+	if (!gpucr_image_list(dir, format, GPUCR_IMG_KFD, &ids, &num_kfd))
 		free(ids);
-	if (!gpucr_img_list(dir, GPUCR_IMG_RENDER, &ids, &num_render))
+	if (!gpucr_image_list(dir, format, GPUCR_IMG_RENDER, &ids,
+			      &num_render))
 		free(ids);
 	return num_kfd || num_render;
 }
 
+static void tell_option(void *arg, const char *name, const char *value)
+{
+	gpucr_report_option(arg, name, value);
+}
+
+/* Once; in CRIU itself, of whatever the tasks have noted. */
+static void write_report(bool good, int err)
+{
+	struct gpucr_report *r = plugin_report;
+	char driver[128];
+
+	if (restore.reported)
+		return;
+	restore.reported = true;
+	gpucr_kfd_driver(&restore.plan.rules, driver, sizeof(driver));
+	gpucr_report_text(r, "driver", driver);
+	gpucr_report_text(r, "backend", restore.backend ?
+			  gpucr_backend_name(restore.backend) : "none");
+	gpucr_report_number(r, "processes", restore.plan.num_images);
+	gpucr_opts_tell(&restore.plan.opts, tell_option, r);
+	if (!good && *gpucr_log_first_error())
+		gpucr_report_error(r, gpucr_log_first_error());
+	gpucr_report_write(r, host_image_dir(), GPUCR_REPORT_RESTORE, good,
+			   -err);
+}
+
+/* In a task: what it says is seen by CRIU's own process only here. */
+static int noted(int ret)
+{
+	if (ret < 0 && ret != -ENOTSUP && *gpucr_log_first_error())
+		gpucr_report_error(plugin_report, gpucr_log_first_error());
+	return ret;
+}
+
 int restore_init(bool have_kfd, dev_t kfd)
 {
-	int dir, err;
+	int dir, err, phase;
 
 	/* Files of an earlier dump may lie there: the inventory decides. */
-	if (!host_take_inventory(PLUGIN_ENTRY))
+	if (!host_take_inventory(GPUCR_ENTRY_NATIVE) &&
+	    !host_take_inventory(GPUCR_ENTRY_UPSTREAM))
 		return 0;
 	dir = host_image_dir();
 	/* No list of plugins at all, and nothing of ours: not our image. */
@@ -218,12 +196,17 @@ int restore_init(bool have_kfd, dev_t kfd)
 	memset(&restore, 0, sizeof(restore));
 	restore.kfd = kfd;
 	gpucr_log_reset();
+	plugin_report = gpucr_report_new("restore");
+	phase = gpucr_report_begin(plugin_report, "prepare", 0);
 	err = gpucr_owner_init(&restore.owner);
 	if (!err)
 		err = prepare(dir, have_kfd);
-	if (!err)
+	if (!err) {
+		gpucr_report_end(plugin_report, phase, 0);
 		return 1;
-	restore_exit();
+	}
+	write_report(false, err);
+	restore_exit(err);
 	return err;
 }
 
@@ -242,6 +225,7 @@ static int enter_task(void)
 		return -EIO;
 	}
 	task.map.min_fd = min;
+	task.pace.rate = restore.plan.opts.bandwidth;
 	task.pid = self;
 	return 0;
 }
@@ -250,12 +234,12 @@ static int enter_task(void)
 static int gpu_file(uint32_t there_gpu_id)
 {
 	struct vmamap_file *f = vmamap_find_file(&task.map, there_gpu_id);
-	const struct devmap_entry *e;
+	const struct gpucr_devmap_entry *e;
 	int fd;
 
 	if (f)
 		return f->fd;
-	e = devmap_find(&restore.devmap, there_gpu_id);
+	e = gpucr_devmap_find(&restore.plan.devmap, there_gpu_id);
 	if (!e) {
 		gpucr_err("GPU 0x%04x of a render node's image is in no image that was read (image-damaged)",
 			  there_gpu_id);
@@ -272,7 +256,8 @@ static int gpu_file(uint32_t there_gpu_id)
 	/* The pid that the task has now is the one it had. */
 	if (fd >= 0)
 		vmamap_find_file(&task.map, there_gpu_id)->wanted =
-			count_vm_files(task.pid, there_gpu_id);
+			gpucr_plan_vm_files(&restore.plan, task.pid,
+					    there_gpu_id);
 	return fd;
 }
 
@@ -289,8 +274,9 @@ static int fill_devices(struct gpucr_kfd_state *s,
 			return fd;
 		s->devices[i] = (struct kfd_criu_device_bucket){
 			.user_gpu_id = d->user_gpu_id,
-			.actual_gpu_id = devmap_find(&restore.devmap,
-						     d->local_gpu_id)->gpu_id,
+			.actual_gpu_id =
+				gpucr_devmap_find(&restore.plan.devmap,
+						  d->local_gpu_id)->gpu_id,
 			.drm_fd = fd,
 		};
 	}
@@ -312,6 +298,7 @@ static int fill_state(struct gpucr_kfd_state *s,
 	err = gpucr_kfd_state_alloc(s, &n);
 	if (err)
 		return err;
+	s->image_pid = img->pid;
 	for (i = 0; i < img->num_bos; i++) {
 		s->bos[i].addr = img->bos[i].addr;
 		s->bos[i].size = img->bos[i].size;
@@ -323,29 +310,49 @@ static int fill_state(struct gpucr_kfd_state *s,
 	return fill_devices(s, img);
 }
 
-static int fill_gpu(int dir, const struct gpucr_img_kfd *img,
-		    const struct gpucr_kfd_state *s,
-		    const struct gpucr_img_pages *p)
+static int fill_job(int dir, const struct gpucr_img_kfd *img,
+		    const struct gpucr_kfd_state *s, struct gpucr_img_pages *p,
+		    struct content_job *j)
 {
 	const struct gpucr_img_device *d = gpucr_img_find_device(img,
 								 p->gpu_id);
-	const struct devmap_entry *e = devmap_find(&restore.devmap,
-						   d->local_gpu_id);
-	struct content_config cfg = {
-		.dir = dir,
-		.gpu_id = p->gpu_id,
-		.slots = TASK_SLOTS,
-		.slot_size = TASK_SLOT_SIZE,
-		.max_buffer = restore.opts.max_buffer_size,
-	};
-	int err;
+	const struct gpucr_devmap_entry *e =
+		gpucr_devmap_find(&restore.plan.devmap, d->local_gpu_id);
 
+	*j = (struct content_job){
+		.cfg = {
+			.dir = dir,
+			.gpu_id = p->gpu_id,
+			.slots = TASK_SLOTS,
+			.slot_size = TASK_SLOT_SIZE,
+			.max_buffer = restore.plan.opts.max_buffer_size,
+			.pace = &task.pace,
+			.progress = restore.progress,
+		},
+		.state = s,
+		.pages = p,
+	};
 	/* Not the task's own file: its address space is the application's. */
-	cfg.drm_fd = gpucr_drm_open_render(e->render_minor);
-	if (cfg.drm_fd < 0)
-		return cfg.drm_fd;
-	err = content_restore(&cfg, s, p);
-	close(cfg.drm_fd);
+	j->cfg.drm_fd = gpucr_drm_open_render(e->render_minor);
+	return j->cfg.drm_fd < 0 ? j->cfg.drm_fd : 0;
+}
+
+static int fill_gpus(int dir, const struct gpucr_img_kfd *img,
+		     const struct gpucr_kfd_state *s)
+{
+	struct content_job *jobs = calloc(img->num_pages + 1, sizeof(*jobs));
+	size_t i, num;
+	int err = jobs ? 0 : -ENOMEM;
+
+	for (num = 0; num < img->num_pages && !err; num++)
+		err = fill_job(dir, img, s, &img->pages[num], &jobs[num]);
+	if (!err)
+		err = content_restore(jobs, num);
+	for (i = 0; i < num; i++) {
+		if (jobs[i].cfg.drm_fd >= 0)
+			close(jobs[i].cfg.drm_fd);
+	}
+	free(jobs);
 	return err;
 }
 
@@ -373,12 +380,23 @@ static int keep_kfd(const struct gpucr_img_kfd *img, int kfd_fd)
 	return copy < 0 ? copy : 0;
 }
 
+static int build_map(const struct gpucr_img_kfd *img,
+		     const struct gpucr_kfd_state *s)
+{
+	enum gpucr_offset_rule rule = atomic_load(&restore.shared->offsets);
+	int err;
+
+	err = vmamap_build(&task.map, img, s, &restore.plan.devmap, &rule);
+	if (!err && rule != GPUCR_OFFSET_UNKNOWN)
+		atomic_store(&restore.shared->offsets, rule);
+	return err;
+}
+
 static int restore_process(int dir, const struct gpucr_img_kfd *img,
 			   int kfd_fd)
 {
 	struct gpucr_kfd_state s;
-	size_t i;
-	int err;
+	int err, phase;
 
 	if (task.filled) {
 		gpucr_err("pid %d has two KFD images (image-damaged)",
@@ -386,15 +404,23 @@ static int restore_process(int dir, const struct gpucr_img_kfd *img,
 		return -EBADMSG;
 	}
 	err = fill_state(&s, img);
+	phase = gpucr_report_begin(plugin_report, "kfd-restore", img->pid);
 	if (!err)
 		err = gpucr_restore_run(restore.session, kfd_fd, &s);
+	gpucr_progress_phase(restore.progress, "fill", task.pid);
 	task.filled = !err;
-	for (i = 0; i < img->num_pages && !err; i++)
-		err = fill_gpu(dir, img, &s, &img->pages[i]);
+	if (!err) {
+		gpucr_report_end(plugin_report, phase, 0);
+		phase = gpucr_report_begin(plugin_report, "fill", img->pid);
+		err = fill_gpus(dir, img, &s);
+	}
+	if (!err)
+		gpucr_report_end(plugin_report, phase,
+				 gpucr_img_content_bytes(img, 0));
 	if (!err)
 		err = keep_kfd(img, kfd_fd);
 	if (!err)
-		err = vmamap_build(&task.map, img, &s, &restore.devmap);
+		err = build_map(img, &s);
 	if (!err)
 		vmamap_trim(&task.map);
 	gpucr_kfd_state_clear(&s);
@@ -437,12 +463,12 @@ static int restore_vm_file(const struct gpucr_img_render *img)
 
 static int restore_render(const struct gpucr_img_render *img)
 {
-	const struct devmap_entry *e;
+	const struct gpucr_devmap_entry *e;
 	int fd;
 
 	if (img->kfd_vm)
 		return restore_vm_file(img);
-	e = devmap_find(&restore.devmap, img->device.local_gpu_id);
+	e = gpucr_devmap_find(&restore.plan.devmap, img->device.local_gpu_id);
 	if (!e) {
 		gpucr_err("GPU 0x%04x of render node image %u is in no image that was read (image-damaged)",
 			  img->device.local_gpu_id, img->id);
@@ -462,24 +488,24 @@ int restore_file(int id)
 	struct gpucr_img_kfd *img;
 	int ret;
 
-	ret = gpucr_img_kfd_read(dir, id, &img);
+	ret = gpucr_image_kfd_read(dir, restore.plan.format, id, &img);
 	if (!ret) {
 		ret = enter_task();
 		if (!ret)
 			ret = restore_kfd(dir, img);
 		gpucr_img_kfd_free(img);
-		return ret;
+		return hook_error(noted(ret));
 	}
 	if (ret != -ENOENT)
-		return ret;
-	ret = gpucr_img_render_read(dir, id, &render);
+		return hook_error(noted(ret));
+	ret = gpucr_image_render_read(dir, restore.plan.format, id, &render);
 	if (ret == -ENOENT)
 		return -ENOTSUP;
 	if (!ret)
 		ret = enter_task();
 	if (!ret)
 		ret = restore_render(&render);
-	return ret;
+	return hook_error(noted(ret));
 }
 
 int restore_update_vma(uint64_t addr, uint64_t old_offset,
@@ -498,43 +524,59 @@ int restore_update_vma(uint64_t addr, uint64_t old_offset,
 	/* CRIU would map the old offset: another buffer, or nothing. */
 	gpucr_err("pid %d: the mapping at 0x%llx has no file to be made through: %s (vma-lost); the task is ended",
 		  task.pid, (unsigned long long)addr, strerror(-err));
+	noted(err);
 	_exit(1);
 }
 
 int restore_resume(int pid)
 {
-	int err;
+	int err, phase;
 
 	if (!restore.session)
 		return -ENOTSUP;
+	phase = gpucr_report_begin(plugin_report, "resume", pid);
 	err = gpucr_restore_resume(restore.session, pid);
+	if (!err)
+		gpucr_report_end(plugin_report, phase, 0);
 	if (err == -ENOENT)
 		return -ENOTSUP;
 	if (err) {
+		noted(err);
 		/* Older CRIU goes on; a task whose GPU stands still must not. */
 		kill(pid, SIGKILL);
-		return err;
+		return hook_error(err);
 	}
 	restore.num_resumed++;
 	if (!gpucr_restore_pending(restore.session)) {
-		gpucr_warn("restored %u GPU process%s, backend %s",
+		gpucr_warn("restored %u GPU process%s: %.2f GiB of GPU memory, backend %s",
 			   restore.num_resumed,
 			   restore.num_resumed > 1 ? "es" : "",
+			   restore.plan.content_bytes / GIB,
 			   gpucr_backend_name(restore.backend));
 		/* exit() comes only after the job's end. */
-		restore_exit();
+		write_report(true, 0);
+		restore_exit(0);
 	}
 	return 0;
 }
 
-void restore_exit(void)
+void restore_exit(int ret)
 {
 	if (!gpucr_owner_is_self(&restore.owner))
 		return;
+	write_report(!ret, 0);
+	gpucr_report_free(plugin_report);
+	plugin_report = NULL;
+	note_rules();
+	gpucr_progress_phase(restore.progress,
+			     restore.num_resumed == restore.plan.num_images ?
+			     "done" : "failed", 0);
+	gpucr_progress_close(restore.progress);
 	gpucr_restore_close(restore.session);
 	gpucr_backend_close(restore.backend);
-	devmap_clear(&restore.devmap);
-	free(restore.vm_files);
+	if (restore.shared)
+		munmap(restore.shared, sizeof(*restore.shared));
+	gpucr_plan_clear(&restore.plan);
 	gpucr_owner_fini(&restore.owner);
 	memset(&restore, 0, sizeof(restore));
 }

@@ -10,14 +10,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <gpucr_kfdpriv.h>
-
+#include "clock.h"
 #include "log.h"
 #include "rendernode.h"
+#include "report.h"
+#include "upstream.h"
 #include "version.h"
 
 #include "content.h"
+#include "copy.h"
 #include "plugin.h"
+#include "sharedmem.h"
 #include "targetmap.h"
 
 static int compare_keys(const void *a, const void *b)
@@ -99,7 +102,8 @@ void target_free(struct target *t)
 
 int target_read(struct target *t)
 {
-	int err;
+	uint64_t start;
+	int err, phase;
 
 	if (t->read)
 		return 0;
@@ -110,7 +114,11 @@ int target_read(struct target *t)
 			  (unsigned long long)t->counts.priv_size);
 		return err;
 	}
+	phase = gpucr_report_begin(plugin_report, "checkpoint", t->task.ns_pid);
+	start = gpucr_now_ns();
 	err = gpucr_ckpt_read(t->ckpt, &t->state);
+	t->read_us = (gpucr_now_ns() - start) / 1000;
+	gpucr_report_end(plugin_report, phase, 0);
 	if (!err)
 		err = make_keys(t);
 	if (err)
@@ -135,32 +143,6 @@ int target_check_space(int dir, uint64_t bytes)
 	return -ENOSPC;
 }
 
-void img_device_from_node(struct gpucr_img_device *ret,
-			  const struct gpucr_node *node, uint32_t user_gpu_id)
-{
-	*ret = (struct gpucr_img_device){
-		.user_gpu_id = user_gpu_id,
-		.local_gpu_id = node->gpu_id,
-		.render_minor = node->drm_render_minor,
-		.vendor_id = node->vendor_id,
-		.device_id = node->device_id,
-		.gfx_target_version = node->gfx_target_version,
-		.simd_count = node->simd_count,
-		.num_xcc = node->num_xcc,
-		.location_id = node->location_id,
-		.domain = node->domain,
-		.fw_version = node->fw_version,
-		.sdma_fw_version = node->sdma_fw_version,
-		.capability = node->capability,
-		.num_gws = node->num_gws,
-		.caches_count = node->caches_count,
-		.vram_bytes = node->vram_size,
-		.unique_id = node->unique_id,
-		.hive_id = node->hive_id,
-	};
-	snprintf(ret->name, sizeof(ret->name), "%s", node->name);
-}
-
 int target_device(const struct target *t, const struct gpucr_topology *topo,
 		  uint32_t index, struct gpucr_img_device *ret)
 {
@@ -173,7 +155,7 @@ int target_device(const struct target *t, const struct gpucr_topology *topo,
 			  t->task.pid, b->actual_gpu_id);
 		return -ENODEV;
 	}
-	img_device_from_node(ret, node, b->user_gpu_id);
+	gpucr_img_device_from_node(ret, topo, node, b->user_gpu_id);
 	return 0;
 }
 
@@ -218,22 +200,23 @@ static int fill_bos(const struct target *t, struct gpucr_img_kfd *img)
 	return 0;
 }
 
-static int fill_priv(const struct target *t, struct gpucr_img_kfd *img)
+static int fill_priv(const struct target *t, struct target_env *env,
+		     struct gpucr_img_kfd *img)
 {
-	struct gpucr_kfdpriv p = {
-		.data = t->state.priv,
-		.size = t->counts.priv_size,
-		.num_devices = t->counts.num_devices,
-		.num_bos = t->counts.num_bos,
-		.num_objects = t->counts.num_objects,
-	};
+	int err;
 
-	if (gpucr_kfdpriv_open(&p, 0)) {
-		gpucr_err("pid %d: private data of kernel %s have a layout that is not known (layout-unknown)",
-			  t->task.pid, img->kernel_release);
-		return -EPROTO;
+	err = gpucr_kfd_rules_match(&env->rules, &t->state,
+				    &img->bo_record_size);
+	if (err)
+		return err;
+	gpucr_kfd_driver(&env->rules, img->driver, sizeof(img->driver));
+	gpucr_dbg("pid %d: private data with a layout of %u bytes a BO",
+		  t->task.pid, img->bo_record_size);
+	if (img->bo_record_size && env->rules.bo_known == GPUCR_KNOWN_NOT) {
+		env->rules.bo_record = img->bo_record_size;
+		env->rules.bo_known = GPUCR_KNOWN_SEEN;
+		gpucr_kfd_rules_note(&env->rules);
 	}
-	img->bo_record_size = p.bo_size;
 	img->priv = malloc(t->counts.priv_size + 1);
 	if (!img->priv)
 		return -ENOMEM;
@@ -242,54 +225,115 @@ static int fill_priv(const struct target *t, struct gpucr_img_kfd *img)
 	return 0;
 }
 
-static int dump_gpu(struct target *t, struct target_env *env,
-		    struct gpucr_img_kfd *img,
-		    const struct gpucr_img_device *d)
+/* Memory for copies is shared out among the GPUs. */
+static uint64_t buffer_limit(const struct gpucr_opts *opts, size_t num_gpus)
 {
-	struct content_config cfg = {
-		.dir = env->dir,
-		.gpu_id = d->user_gpu_id,
-		.slots = MAIN_SLOTS,
-		.slot_size = MAIN_SLOT_SIZE,
-		.max_buffer = env->opts->max_buffer_size,
-	};
-	struct gpucr_img_pages *p = &img->pages[img->num_pages];
-	int err;
+	uint64_t limit = MAIN_BUFFER_SUM / num_gpus;
 
-	if (!gpucr_img_content_bytes(img, d->user_gpu_id))
-		return 0;
-	cfg.drm_fd = gpucr_drm_open_render(d->render_minor);
-	if (cfg.drm_fd < 0) {
+	if (opts->max_buffer_size && opts->max_buffer_size < limit)
+		return opts->max_buffer_size;
+	return limit;
+}
+
+/* No single wait may take longer than the whole pause. */
+static unsigned int wait_limit(const struct gpucr_opts *opts)
+{
+	unsigned int ms = opts->pause_limit * 1000;
+
+	return ms < GPUCR_COPY_DEADLINE_MS ? ms : 0;
+}
+
+static int add_job(struct target *t, struct target_env *env,
+		   struct gpucr_img_kfd *img, const struct gpucr_img_device *d,
+		   struct content_job *j)
+{
+	struct gpucr_img_pages *p = &img->pages[img->num_pages];
+
+	*j = (struct content_job){
+		.cfg = {
+			.dir = env->dir,
+			.gpu_id = d->user_gpu_id,
+			.slots = MAIN_SLOTS,
+			.slot_size = MAIN_SLOT_SIZE,
+			.uring = env->opts->io_uring,
+			.zstd_level = env->opts->zstd_level,
+			.pace = &env->pace,
+			.progress = env->progress,
+			.deadline_ms = wait_limit(env->opts),
+			.plain = img->upstream,
+		},
+		.state = &t->state,
+		.pages = p,
+	};
+	j->cfg.drm_fd = gpucr_drm_open_render(d->render_minor);
+	if (j->cfg.drm_fd < 0) {
 		gpucr_err("GPU 0x%04x: render node renderD%u cannot be opened: %s (no-render-node)",
 			  d->local_gpu_id, d->render_minor,
-			  strerror(-cfg.drm_fd));
-		return cfg.drm_fd;
+			  strerror(-j->cfg.drm_fd));
+		return j->cfg.drm_fd;
 	}
 	p->gpu_id = d->user_gpu_id;
-	gpucr_img_pages_name(p->file, img->id, d->user_gpu_id);
+	if (img->upstream)
+		gpucr_up_pages_name(p->file, img->id, d->user_gpu_id);
+	else
+		gpucr_img_pages_name(p->file, img->id, d->user_gpu_id);
 	env->writing(p->file);
-	err = content_dump(&cfg, &t->state, p);
-	close(cfg.drm_fd);
-	if (err)
-		return err;
 	img->num_pages++;
-	env->wrote(p->file);
-	env->raw_bytes += p->chunks.raw_bytes;
-	env->stored_bytes += p->chunks.file_bytes;
 	return 0;
+}
+
+static int run_jobs(struct target_env *env, struct content_job *jobs,
+		    size_t num, struct gpucr_img_kfd *img)
+{
+	const struct content_watch watch = { watch_tick, &env->watch };
+	uint64_t start = gpucr_now_ns();
+	size_t i;
+	int err, ended;
+
+	for (i = 0; i < num; i++)
+		jobs[i].cfg.max_buffer = buffer_limit(env->opts, num);
+	gpucr_progress_phase(env->progress, "copy", 0);
+	watch_begin();
+	err = content_dump(jobs, num, &watch);
+	ended = watch_end();
+	img->copy_us = (gpucr_now_ns() - start) / 1000;
+	env->copy_ms += img->copy_us / 1000;
+	err = err ? err : ended;
+	for (i = 0; i < num; i++) {
+		/* Some may be whole although another failed. */
+		if (jobs[i].pages->chunks.num)
+			env->wrote(jobs[i].pages->file);
+		env->raw_bytes += jobs[i].pages->chunks.raw_bytes;
+		env->stored_bytes += jobs[i].pages->chunks.file_bytes;
+	}
+	return err;
 }
 
 static int write_content(struct target *t, struct target_env *env,
 			 struct gpucr_img_kfd *img)
 {
-	size_t i;
-	int err = 0;
+	struct content_job *jobs = calloc(img->num_devices + 1, sizeof(*jobs));
+	size_t i, num = 0;
+	int err = 0, phase;
 
 	img->pages = calloc(img->num_devices + 1, sizeof(*img->pages));
-	if (!img->pages)
-		return -ENOMEM;
-	for (i = 0; i < img->num_devices && !err; i++)
-		err = dump_gpu(t, env, img, &img->devices[i]);
+	if (!img->pages || !jobs)
+		err = -ENOMEM;
+	for (i = 0; i < img->num_devices && !err; i++) {
+		if (!gpucr_img_content_bytes(img, img->devices[i].user_gpu_id))
+			continue;
+		err = add_job(t, env, img, &img->devices[i], &jobs[num]);
+		num += !err;
+	}
+	phase = gpucr_report_begin(plugin_report, "copy", t->task.ns_pid);
+	if (!err && num)
+		err = run_jobs(env, jobs, num, img);
+	if (!err)
+		gpucr_report_end(plugin_report, phase,
+				 gpucr_img_content_bytes(img, 0));
+	for (i = 0; i < num; i++)
+		close(jobs[i].cfg.drm_fd);
+	free(jobs);
 	return err;
 }
 
@@ -316,22 +360,28 @@ static int write_process(struct target *t, struct target_env *env,
 	const char *fault;
 	int err;
 
+	gpucr_progress_phase(env->progress, "read", t->task.pid);
 	err = target_read(t);
+	img->read_us = t->read_us;
 	if (!err)
 		err = fill_devices(t, env, img);
 	if (!err)
 		err = fill_bos(t, img);
 	if (!err)
-		err = fill_priv(t, img);
+		err = fill_priv(t, env, img);
+	if (!err && env->late)
+		err = sharedmem_refuse(t->task.pid, img);
 	if (!err)
 		err = targetmap_fill(t->task.pid, env->kfd, img);
 	if (!err && env->opts->space_check)
 		err = target_check_space(env->dir,
 					 gpucr_img_content_bytes(img, 0));
+	gpucr_progress_expect(env->progress, gpucr_img_content_bytes(img, 0));
 	if (!err)
 		err = write_content(t, env, img);
 	if (err)
 		return err;
+	gpucr_progress_phase(env->progress, "copied", 0);
 	/* What the reader would refuse must not be called a dump. */
 	fault = gpucr_img_kfd_fault(img);
 	if (!fault)
@@ -347,6 +397,7 @@ int target_write(struct target *t, struct target_env *env, uint32_t id)
 	int err = 0;
 
 	fill_head(t, &img, id);
+	img.upstream = env->opts->format == GPUCR_FORMAT_UPSTREAM;
 	if (t->image_id) {
 		img.alias_of = t->image_id;
 		img.num_objects = 0;
@@ -355,10 +406,12 @@ int target_write(struct target *t, struct target_env *env, uint32_t id)
 	} else {
 		err = write_process(t, env, &img);
 	}
-	gpucr_img_kfd_name(name, id);
+	gpucr_image_kfd_name(name, env->opts->format, id);
 	env->writing(name);
 	if (!err)
-		err = gpucr_img_kfd_write(env->dir, &img);
+		err = img.upstream ?
+		      gpucr_up_kfd_write(env->dir, &img, env->topo) :
+		      gpucr_img_kfd_write(env->dir, &img);
 	gpucr_img_kfd_clear(&img);
 	if (err)
 		return err;

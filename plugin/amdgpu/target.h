@@ -8,8 +8,13 @@
 
 #include "backend.h"
 #include "image.h"
+#include "kfdrules.h"
+#include "pace.h"
+#include "progress.h"
 #include "task.h"
 #include "topology.h"
+
+#include "watch.h"
 
 struct target {
 	struct gpucr_task task;		/* the owner */
@@ -17,6 +22,7 @@ struct target {
 	struct gpucr_kfd_counts counts;
 	struct gpucr_kfd_state state;
 	bool read;			/* state is filled */
+	uint64_t read_us;		/* how long that took */
 	struct target_key *keys;	/* its BOs, sorted, for comparison */
 	size_t num_keys;
 	bool no_gpu;			/* none visible to it: never paused */
@@ -34,12 +40,18 @@ struct target_key {
 struct target_env {
 	int dir;
 	dev_t kfd;
+	bool late;	/* CRIU had read shared memory before the pause */
 	const struct gpucr_opts *opts;
 	const struct gpucr_topology *topo;
+	struct gpucr_kfd_rules rules;
 	/* Files being written, and written: a failed dump removes them. */
 	void (*writing)(const char *name);
 	void (*wrote)(const char *name);
-	uint64_t raw_bytes, stored_bytes;	/* sums, for the summary */
+	struct watch watch;
+	struct gpucr_pace pace;
+	struct gpucr_progress *progress;	/* or NULL */
+	/* Sums, for the summary. */
+	uint64_t raw_bytes, stored_bytes, copy_ms;
 };
 
 /* CHECKPOINT, once. -errno, logged. */
@@ -52,8 +64,6 @@ int target_write(struct target *t, struct target_env *env, uint32_t id);
 /* For a GPU of the target as its device bucket names it. */
 int target_device(const struct target *t, const struct gpucr_topology *topo,
 		  uint32_t index, struct gpucr_img_device *ret);
-void img_device_from_node(struct gpucr_img_device *ret,
-			  const struct gpucr_node *node, uint32_t user_gpu_id);
 /* Refuses where bytes (and 5 %) do not fit the directory. */
 int target_check_space(int dir, uint64_t bytes);
 

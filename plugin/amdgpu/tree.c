@@ -152,6 +152,11 @@ static int read_task(struct tree *t, const struct gpucr_task *task)
 		return err;
 	}
 	pidfd = num ? gpucr_pidfd_open(task->pid) : -ESRCH;
+	if (pidfd < 0 && pidfd != -ESRCH) {
+		err = pidfd;
+		gpucr_err("pid %d: no pidfd: %s (not-tracer)", task->pid,
+			  strerror(-err));
+	}
 	for (i = 0; pidfd >= 0 && i < num && !err; i++)
 		err = add_fd(t, task, pidfd, &fds[i]);
 	if (pidfd >= 0)

@@ -5,10 +5,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "kfdoffset.h"
 #include "log.h"
 
 static int copy_above(const struct vmamap *m, int fd)
@@ -66,46 +64,14 @@ int vmamap_give(struct vmamap *m, struct vmamap_file *f)
 	return fd;
 }
 
-static bool can_map(int fd, uint64_t offset, uint64_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		       offset);
-
-	if (p == MAP_FAILED)
-		return false;
-	munmap(p, len);
-	return true;
-}
-
-/*
- * Doorbells and MMIO: some kernels look the GPU up by its id here, others by
- * the id that the process was started with. Where they differ, try.
- */
-static int kfd_offset(const struct gpucr_img_vma *v, int kfd_fd,
-		      uint32_t local_id, uint64_t *ret)
-{
-	uint64_t by_local = gpucr_kfd_offset_set_gpu(v->offset, local_id);
-	uint64_t by_user = gpucr_kfd_offset_set_gpu(v->offset, v->gpu_id);
-
-	*ret = by_local;
-	if (by_local == by_user || can_map(kfd_fd, by_local, v->end - v->start))
-		return 0;
-	*ret = by_user;
-	if (can_map(kfd_fd, by_user, v->end - v->start))
-		return 0;
-	gpucr_err("the doorbell or MMIO page at 0x%llx cannot be mapped on GPU 0x%04x (vma-unsupported)",
-		  (unsigned long long)v->start, local_id);
-	return -ENODEV;
-}
-
 static int place(struct vmamap *m, const struct gpucr_img_kfd *img,
-		 const struct gpucr_kfd_state *s, const struct devmap *devmap,
-		 const struct gpucr_img_vma *v)
+		 const struct gpucr_kfd_state *s,
+		 const struct gpucr_devmap *devmap,
+		 enum gpucr_offset_rule rule, const struct gpucr_img_vma *v)
 {
 	const struct gpucr_img_device *d = gpucr_img_find_device(img, v->gpu_id);
 	struct vmamap_entry *e = &m->v[m->num];
 	struct vmamap_file *f;
-	int err = 0;
 
 	f = vmamap_find_file(m, v->kind == GPUCR_IMG_VMA_RENDER ?
 			     d->local_gpu_id : VMAMAP_KFD);
@@ -119,27 +85,31 @@ static int place(struct vmamap *m, const struct gpucr_img_kfd *img,
 	else if (v->kind == GPUCR_IMG_VMA_KFD_EVENTS)
 		e->new_offset = v->offset;
 	else
-		err = kfd_offset(v, f->fd,
-				 devmap_find(devmap, d->local_gpu_id)->gpu_id,
-				 &e->new_offset);
-	if (err)
-		return err;
+		e->new_offset = offsetrule_apply(rule, v,
+			gpucr_devmap_find(devmap, d->local_gpu_id)->gpu_id);
 	f->uses++;
 	m->num++;
 	return 0;
 }
 
 int vmamap_build(struct vmamap *m, const struct gpucr_img_kfd *img,
-		 const struct gpucr_kfd_state *s, const struct devmap *devmap)
+		 const struct gpucr_kfd_state *s,
+		 const struct gpucr_devmap *devmap,
+		 enum gpucr_offset_rule *rule)
 {
+	struct vmamap_file *kfd = vmamap_find_file(m, VMAMAP_KFD);
 	size_t i;
 	int err;
+
+	err = kfd ? offsetrule_find(img, devmap, kfd->fd, rule) : 0;
+	if (err)
+		return err;
 
 	m->v = calloc(img->num_vmas + 1, sizeof(*m->v));
 	if (!m->v)
 		return -ENOMEM;
 	for (i = 0; i < img->num_vmas; i++) {
-		err = place(m, img, s, devmap, &img->vmas[i]);
+		err = place(m, img, s, devmap, *rule, &img->vmas[i]);
 		if (err)
 			return err;
 	}

@@ -14,6 +14,7 @@
 #include "devmap.h"
 #include "image.h"
 #include "kfd.h"
+#include "offsetrule.h"
 
 #define VMAMAP_KFD	0	/* key of the KFD file */
 
@@ -52,10 +53,13 @@ int vmamap_give(struct vmamap *m, struct vmamap_file *f);
 
 /*
  * After RESTORE: the new offsets are in s. The files of all GPUs and, where a
- * mapping of KFD exists, of KFD are kept already. -errno, logged.
+ * mapping of KFD exists, of KFD are kept already. *rule: what is known, and then
+ * what was found. -errno, logged.
  */
 int vmamap_build(struct vmamap *m, const struct gpucr_img_kfd *img,
-		 const struct gpucr_kfd_state *s, const struct devmap *devmap);
+		 const struct gpucr_kfd_state *s,
+		 const struct gpucr_devmap *devmap,
+		 enum gpucr_offset_rule *rule);
 /* Close files that neither a mapping nor a render node image will need. */
 void vmamap_trim(struct vmamap *m);
 /*

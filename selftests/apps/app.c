@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,6 +30,13 @@ static const char usage_text[] =
 	"  --small-bos N    more BOs of 64 KiB in VRAM, constant (0)\n"
 	"  --digest         print each BO's digest in each step\n"
 	"  --log FILE       append output to FILE, go to the background when the first step is done\n"
+	"  --hold FILE      keep FILE open, for reading\n"
+	"  --threads N      more threads, idle, in each process (0)\n"
+	"  --children N     idle children of each process, forked without exec (0)\n"
+	"  --fill-fds N     take the first N descriptors from 3 on (0)\n"
+	"  --kfd-last       KFD's descriptor above those of the render nodes\n"
+	"  --no-stdin       close descriptor 0\n"
+	"  --shared KIND    shareloop: anon, memfd or sysv\n"
 	"  --pidfile FILE   write the process id there\n";
 
 /* Where a process tells the front that it is ready; -1 when it has. */
@@ -99,13 +108,50 @@ static const struct option options[] = {
 	{ "small-bos", required_argument, NULL, 'S' },
 	{ "digest", no_argument, NULL, 'D' },
 	{ "log", required_argument, NULL, 'l' },
+	{ "hold", required_argument, NULL, 'o' },
+	{ "shared", required_argument, NULL, 'm' },
+	{ "threads", required_argument, NULL, 't' },
+	{ "children", required_argument, NULL, 'c' },
+	{ "fill-fds", required_argument, NULL, 'f' },
+	{ "kfd-last", no_argument, NULL, 'k' },
+	{ "no-stdin", no_argument, NULL, 'i' },
 	{ "pidfile", required_argument, NULL, 'P' },
 	{ "help", no_argument, NULL, 'h' },
 	{ }
 };
 
+/* What the process is beside its work. */
+static bool parse_shape(struct app_opt *opt, int c)
+{
+	switch (c) {
+	case 'm':
+		opt->shared = optarg;
+		break;
+	case 't':
+		opt->threads = number(optarg, 0, 10000);
+		break;
+	case 'c':
+		opt->children = number(optarg, 0, 1000);
+		break;
+	case 'f':
+		opt->fill_fds = number(optarg, 0, 10000);
+		break;
+	case 'k':
+		opt->kfd_last = true;
+		break;
+	case 'i':
+		opt->no_stdin = true;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
 static void parse_one(struct app_opt *opt, int c)
 {
+	if (parse_shape(opt, c))
+		return;
 	switch (c) {
 	case 'g':
 		opt->gpus = number(optarg, 1, 64);
@@ -139,6 +185,9 @@ static void parse_one(struct app_opt *opt, int c)
 		break;
 	case 'l':
 		opt->log = optarg;
+		break;
+	case 'o':
+		opt->hold = optarg;
 		break;
 	case 'P':
 		opt->pidfile = optarg;
@@ -213,6 +262,20 @@ static void go_background(void)
 	ready_fd = fds[1];
 }
 
+/* Those that are in use already (the one of readiness) stay as they are. */
+static void take_fds(unsigned int n)
+{
+	int null = open("/dev/null", O_RDONLY);
+	unsigned int fd;
+
+	for (fd = 3; fd < 3 + n && null >= 0; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && dup2(null, fd) < 0)
+			die_errno("dup2");
+	}
+	if (null >= (int)(3 + n))
+		close(null);
+}
+
 /* Nothing of the terminal may stay open: CRIU would have to dump it. */
 static void set_up_io(const struct app_opt *opt)
 {
@@ -229,6 +292,9 @@ static void set_up_io(const struct app_opt *opt)
 			die_errno(opt->log);
 		close(fd);
 	}
+	take_fds(opt->fill_fds);
+	if (opt->hold && open(opt->hold, O_RDONLY) < 0)
+		die_errno(opt->hold);
 	if (chdir("/"))
 		die_errno("/");
 }
@@ -289,6 +355,45 @@ void app_start(struct app_opt *opt)
 	if (opt->pidfile)
 		write_pidfile(opt->pidfile);
 	fork_procs(opt);
+}
+
+static void *idle(void *arg)
+{
+	for (;;)
+		app_sleep(1000);
+	return arg;
+}
+
+void app_extras(const struct app_opt *opt)
+{
+	pthread_attr_t small;
+	pthread_t t;
+	unsigned int i;
+	pid_t pid;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	for (i = 0; i < opt->threads; i++) {
+		if (pthread_create(&t, &small, idle, NULL)) {
+			app_err("no thread %u", i);
+			exit(APP_FAILED);
+		}
+	}
+	for (i = 0; i < opt->children; i++) {
+		pid = fork();
+		if (pid < 0)
+			die_errno("fork");
+		if (pid)
+			continue;
+		if (ready_fd >= 0)
+			close(ready_fd);
+		if (procs_fd >= 0)
+			close(procs_fd);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		idle(NULL);
+	}
+	if (opt->no_stdin)
+		close(0);
 }
 
 void app_ready(const struct app_opt *opt)

@@ -32,6 +32,13 @@ struct app_opt {
 	unsigned int delay_ms;	/* between steps */
 	bool digest;		/* print each BO's digest too */
 	unsigned int small_bos;	/* constant BOs of 64 KiB in VRAM, per GPU */
+	const char *hold;	/* opened, and kept open */
+	const char *shared;	/* kind of memory that processes share */
+	unsigned int threads;	/* more threads, which do nothing */
+	unsigned int children;	/* processes forked late, which do nothing */
+	unsigned int fill_fds;	/* descriptors taken before all others */
+	bool kfd_last;		/* KFD's descriptor is above the render nodes' */
+	bool no_stdin;		/* descriptor 0 is closed */
 	const char *pidfile;
 	const char *log;
 	unsigned int proc;	/* which of procs this is */
@@ -45,6 +52,8 @@ void app_parse(struct app_opt *opt, int argc, char **argv);
  * exits 0, or with our status where we end before.
  */
 void app_start(struct app_opt *opt);
+/* The threads and children that were asked for, when all that they inherit is there. */
+void app_extras(const struct app_opt *opt);
 /* First step done in this process; the last of all processes frees the front. */
 void app_ready(const struct app_opt *opt);
 /* Has a process that we forked failed? Then its exit code, else 0. */

@@ -129,6 +129,19 @@ int kfd_open(struct kfd *kfd, unsigned int n)
 	return APP_OK;
 }
 
+int kfd_move_last(struct kfd *kfd)
+{
+	int fd = fcntl(kfd->fd, F_DUPFD_CLOEXEC, kfd->gpus[kfd->num_gpus - 1].fd + 1);
+
+	if (fd < 0) {
+		app_err("F_DUPFD: %s", strerror(errno));
+		return -errno;
+	}
+	close(kfd->fd);
+	kfd->fd = fd;
+	return 0;
+}
+
 /* With a gap behind, so that neighbours stay apart. */
 static void *reserve(uint64_t size, int prot)
 {
@@ -183,7 +196,8 @@ static int take_address(struct kfd_bo *bo)
 	uint64_t base;
 	int ret;
 
-	bo->mem = reserve(bo->size, bo->heap == APP_USERPTR ? PROT_READ | PROT_WRITE : PROT_NONE);
+	if (!bo->mem)
+		bo->mem = reserve(bo->size, bo->heap == APP_USERPTR ? PROT_READ | PROT_WRITE : PROT_NONE);
 	if (!bo->mem)
 		return -ENOMEM;
 	ret = amdgpu_va_range_alloc(bo->gpu->dev, amdgpu_gpu_va_range_general, bo->size, 0,
@@ -195,14 +209,16 @@ static int take_address(struct kfd_bo *bo)
 	return ret;
 }
 
-int kfd_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum app_heap heap, uint64_t size,
-	      struct kfd_bo *bo)
+/* At bo's address, where it has one. */
+static int alloc_at(struct kfd *kfd, struct kfd_bo *bo)
 {
+	struct kfd_gpu *gpu = bo->gpu;
+	enum app_heap heap = bo->heap;
+	uint64_t size = bo->size;
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = { .size = size, .gpu_id = gpu->id };
 	int prot = heap == APP_VRAM ? PROT_READ : PROT_READ | PROT_WRITE;
 	int ret;
 
-	*bo = (struct kfd_bo){ .gpu = gpu, .heap = heap, .size = size };
 	ret = take_address(bo);
 	if (ret)
 		return ret;
@@ -220,12 +236,27 @@ int kfd_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum app_heap heap, uint64_t
 	ret = map_on(kfd, bo->handle, &gpu->id, 1);
 	if (ret || heap == APP_USERPTR)
 		return ret;
+	/* A child must not have it, as ROCm has it too. */
 	if (mmap(bo->mem, size, prot, MAP_SHARED | MAP_FIXED, gpu->fd, args.mmap_offset) ==
-	    MAP_FAILED) {
+	    MAP_FAILED || madvise(bo->mem, size, MADV_DONTFORK)) {
 		ret = -errno;
 		app_err("mmap of a BO: %s", strerror(errno));
 	}
 	return ret;
+}
+
+int kfd_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum app_heap heap, uint64_t size,
+	      struct kfd_bo *bo)
+{
+	*bo = (struct kfd_bo){ .gpu = gpu, .heap = heap, .size = size };
+	return alloc_at(kfd, bo);
+}
+
+int kfd_alloc_user(struct kfd *kfd, struct kfd_gpu *gpu, void *mem, uint64_t size,
+		   struct kfd_bo *bo)
+{
+	*bo = (struct kfd_bo){ .gpu = gpu, .heap = APP_USERPTR, .size = size, .mem = mem };
+	return alloc_at(kfd, bo);
 }
 
 int kfd_map_everywhere(struct kfd *kfd, struct kfd_bo *bo)
@@ -341,6 +372,8 @@ static int map_doorbells(struct kfd *kfd, struct kfd_gpu *gpu, uint64_t offset)
 		ret = map_on(kfd, args.handle, &gpu->id, 1);
 	if (!ret && mmap(bo.mem, DOORBELL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 			 kfd->fd, offset) == MAP_FAILED)
+		ret = -errno;
+	if (!ret && madvise(bo.mem, DOORBELL_BYTES, MADV_DONTFORK))
 		ret = -errno;
 	if (ret) {
 		app_err("doorbells: %s", strerror(-ret));

@@ -39,12 +39,17 @@ struct kfd_bo {
  * exit code.
  */
 int kfd_open(struct kfd *kfd, unsigned int n);
+/* Give KFD's file a descriptor above all others. 0 or -errno, printed. */
+int kfd_move_last(struct kfd *kfd);
 /*
  * Allocate and map on its GPU. VRAM is mapped read-only for the CPU, so that
  * nothing but the GPU can have written it. Returns 0 or -errno, printed.
  */
 int kfd_alloc(struct kfd *kfd, struct kfd_gpu *gpu, enum app_heap heap, uint64_t size,
 	      struct kfd_bo *bo);
+/* The same of memory that the caller has mapped. */
+int kfd_alloc_user(struct kfd *kfd, struct kfd_gpu *gpu, void *mem, uint64_t size,
+		   struct kfd_bo *bo);
 /* Let the other GPUs map it too. */
 int kfd_map_everywhere(struct kfd *kfd, struct kfd_bo *bo);
 int kfd_free(struct kfd *kfd, struct kfd_bo *bo);

@@ -87,6 +87,8 @@ int main(int argc, char **argv)
 	ret = kfd_open(&kfd, opt.gpus);
 	if (ret)
 		return ret;
+	if (opt.kfd_last && kfd_move_last(&kfd))
+		return APP_FAILED;
 	if (work_init(&work, &opt)) {
 		app_err("out of memory");
 		return APP_FAILED;
@@ -99,5 +101,6 @@ int main(int argc, char **argv)
 		if (make_bufs(&kfd, &work, i))
 			return APP_FAILED;
 	}
+	app_extras(&opt);
 	return work_run(&work);
 }

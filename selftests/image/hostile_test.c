@@ -5,7 +5,10 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <gpucr_kfdpriv.h>
 
 #include "imgmsg.h"
 #include "kfd.h"
@@ -48,6 +51,25 @@ static int good_is_taken(void)
 	return 0;
 }
 
+/* The first chunk, as if it were compressed. */
+static void zstd_chunk(uint64_t offset, uint32_t stored)
+{
+	struct gpucr_chunk *k = &img.pages[0].chunks.v[0];
+
+	k->codec = GPUCR_CODEC_ZSTD;
+	k->offset = offset;
+	k->stored_len = stored;
+}
+
+static int good_zstd_is_taken(void)
+{
+	CHECK(!sample_kfd(&img));
+	zstd_chunk(0, 1);
+	CHECK(!refused());
+	gpucr_img_kfd_clear(&img);
+	return 0;
+}
+
 LIE(bo_size_zero, img.bos[0].size = 0)
 LIE(bo_size_odd, img.bos[0].size = 4097)
 LIE(bo_size_huge, img.bos[4].size = UINT64_MAX & ~UINT64_C(4095))
@@ -73,7 +95,12 @@ LIE(chunk_size_huge, img.pages[0].chunks.chunk_size = 1u << 31)
 LIE(chunk_size_odd, img.pages[0].chunks.chunk_size = 3 << 12)
 LIE(chunk_too_few, img.pages[0].chunks.num--)
 LIE(chunk_outside, img.pages[0].chunks.v[0].offset = UINT64_MAX - 4095)
-LIE(chunk_codec, img.pages[0].chunks.v[0].codec = 2)
+LIE(chunk_codec, img.pages[0].chunks.v[0].codec = 99)
+LIE(zstd_not_shorter, img.pages[0].chunks.v[0].codec = GPUCR_CODEC_ZSTD)
+LIE(zstd_nothing, zstd_chunk(0, 0))
+LIE(zstd_outside, zstd_chunk(img.pages[0].chunks.file_bytes, 1))
+LIE(zstd_far_outside, zstd_chunk(UINT64_MAX - 4095, 1))
+LIE(zstd_not_aligned, zstd_chunk(512, 1))
 LIE(chunk_length, img.pages[0].chunks.v[0].raw_len -= 4096)
 LIE(chunk_stored, img.pages[0].chunks.v[0].stored_len = UINT32_MAX)
 LIE(chunk_zero_stored, img.pages[0].chunks.v[1].stored_len = 4096)
@@ -84,6 +111,36 @@ LIE(objects_huge, img.num_objects = UINT32_MAX)
 LIE(record_size, img.bo_record_size = UINT32_MAX)
 LIE(alias_with_content, img.alias_of = 3)
 LIE(no_gpu_with_content, img.no_gpu = true)
+
+/* The one object, as a queue whose tail would end far beyond the data. */
+static void long_queue(uint32_t mqd, uint32_t stack)
+{
+	struct gpucr_kfdpriv_queue q = {
+		.type = GPUCR_KFDPRIV_QUEUE, .mqd_size = mqd,
+		.ctl_stack_size = stack,
+	};
+	size_t head = img.priv_size - sizeof(struct gpucr_kfdpriv_event);
+
+	img.priv = realloc(img.priv, head + sizeof(q));
+	img.priv_size = head + sizeof(q);
+	memcpy(img.priv + head, &q, sizeof(q));
+}
+
+static void object_type(uint32_t type)
+{
+	memcpy(img.priv + img.priv_size - sizeof(struct gpucr_kfdpriv_event),
+	       &type, sizeof(type));
+}
+
+LIE(queue_mqd_huge, long_queue(UINT32_MAX, 0))
+LIE(queue_stack_huge, long_queue(0, UINT32_MAX))
+LIE(queue_both_huge, long_queue(UINT32_MAX, UINT32_MAX))
+LIE(queue_one_byte, long_queue(1, 0))
+LIE(object_unknown, object_type(3))
+LIE(object_svm, object_type(GPUCR_KFDPRIV_SVM))
+LIE(objects_none, img.num_objects = 0)
+LIE(record_size_other, img.bo_record_size = GPUCR_KFDPRIV_BO_16)
+LIE(alias_of_itself, gpucr_img_kfd_clear(&img); img.id = img.alias_of = 3)
 
 /* Many empty submessages in few bytes: memory must not follow. */
 static int amplification(void)
@@ -135,6 +192,8 @@ static int cut_payloads(void)
 	size_t len, i;
 
 	CHECK(!sample_kfd(&img));
+	/* The last fields, which older images do not have. */
+	img.read_us = img.copy_us = 0;
 	CHECK(!gpucr_imgmsg_pack_kfd(&img, &payload, &len));
 	for (i = 0; i < len; i++)
 		CHECK(gpucr_img_kfd_parse("sample", payload, i, &back) ==
@@ -168,11 +227,19 @@ int main(void)
 		TEST(pages_missing), TEST(chunk_size_zero),
 		TEST(chunk_size_huge), TEST(chunk_size_odd),
 		TEST(chunk_too_few), TEST(chunk_outside), TEST(chunk_codec),
+		TEST(good_zstd_is_taken), TEST(zstd_not_shorter),
+		TEST(zstd_nothing), TEST(zstd_outside),
+		TEST(zstd_far_outside), TEST(zstd_not_aligned),
 		TEST(chunk_length), TEST(chunk_stored),
 		TEST(chunk_zero_stored), TEST(raw_bytes_huge),
 		TEST(priv_short), TEST(priv_version), TEST(objects_huge),
 		TEST(record_size), TEST(alias_with_content),
-		TEST(no_gpu_with_content), TEST(amplification),
+		TEST(no_gpu_with_content), TEST(queue_mqd_huge),
+		TEST(queue_stack_huge), TEST(queue_both_huge),
+		TEST(queue_one_byte), TEST(object_unknown), TEST(object_svm),
+		TEST(objects_none), TEST(record_size_other),
+		TEST(alias_of_itself),
+		TEST(amplification),
 		TEST(mutations), TEST(cut_payloads), TEST(render_without_gpu),
 	};
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "imgformat.h"
 #include "imgmsg.h"
 #include "table.h"
 #include "sample.h"
@@ -258,7 +259,8 @@ static int lists_ids(void)
 	CHECK(!sample_write(dir, "gpucr-kfd-012.img", "", 0));
 	CHECK(!sample_write(dir, "gpucr-kfd-12.img.tmp", "", 0));
 	CHECK(!sample_write(dir, "gpucr-kfd-99999999999.img", "", 0));
-	CHECK(!gpucr_img_list(dir, GPUCR_IMG_KFD, &ids, &num));
+	CHECK(!gpucr_image_list(dir, GPUCR_FORMAT_NATIVE, GPUCR_IMG_KFD,
+				&ids, &num));
 	CHECK(num == 2 && ids[0] == 7 && ids[1] == 12);
 	free(ids);
 	return 0;

@@ -29,7 +29,66 @@ static int all_are_read(void)
 	CHECK(o.backend == GPUCR_BACKEND_NETLINK);
 	CHECK(o.max_buffer_size == 64 << 20);
 	CHECK(!o.space_check && !o.check_fw_ver && o.check_vram_size);
-	CHECK(o.map_len == 2 && o.map[0].image == 12 && o.map[0].local == 0x22);
+	CHECK(!strcmp(o.guard, GPUCR_OPT_GUARD));
+	CHECK(!o.zstd_level && !o.bandwidth && !o.pause_limit);
+	CHECK(!parse("bandwidth-limit = 2G\npause-limit = 90", false));
+	CHECK(o.bandwidth == UINT64_C(2) << 30 && o.pause_limit == 90);
+	CHECK(!parse("compress = zstd", false) && o.zstd_level == 1);
+	CHECK(!parse("compress = zstd:19", false) && o.zstd_level == 19);
+	CHECK(!parse("compress=zstd\ncompress=none", false) && !o.zstd_level);
+	CHECK(!parse("guard = off", false) && !*o.guard);
+	CHECK(!parse("guard = off\nguard = on", false) && *o.guard);
+	CHECK(!parse("guard = /opt/gpucr", false));
+	CHECK(!strcmp(o.guard, "/opt/gpucr"));
+	return 0;
+}
+
+static int told;
+
+static void count(void *arg, const char *name, const char *value)
+{
+	const char *want = arg;
+	size_t len = strlen(name);
+
+	told += !strncmp(want, name, len) && want[len] == '=' &&
+		!strcmp(want + len + 1, value);
+}
+
+static int tells(const char *want)
+{
+	told = 0;
+	gpucr_opts_tell(&o, count, (void *)want);
+	return told == 1;
+}
+
+/* What is in effect, in the words in which it is set. */
+static int all_are_told(void)
+{
+	CHECK(!parse("backend = ioctl\nspace-check = no\nimage-format = upstream-4.2\n"
+		     "max-buffer-size = 1M\nguard = off\nkeep-partial = on\ndevice-map = 1=2\n",
+		     false));
+	CHECK(tells("backend=ioctl") && tells("space-check=off") &&
+	      tells("image-format=upstream-4.2") &&
+	      tells("max-buffer-size=1048576") && tells("guard=off") &&
+	      tells("keep-partial=on") && tells("device-map=1 pairs") &&
+	      tells("link-check=on"));
+	return 0;
+}
+
+static int map_is_read(void)
+{
+	CHECK(!parse("device-map = 12=0x22,13=23\n", false));
+	CHECK(o.map_len == 2 && o.map[0].image.value == 12 &&
+	      o.map[0].local.value == 0x22);
+	return 0;
+}
+
+static int refused_map_changes_nothing(void)
+{
+	CHECK(parse("device-map = 12=13\ndevice-map = 7=8,9=", false) ==
+	      -EINVAL);
+	CHECK(o.map_len == 1 && o.map[0].image.value == 12 &&
+	      o.map[0].local.value == 13);
 	return 0;
 }
 
@@ -44,10 +103,15 @@ static int refused_by_line(void)
 {
 	static const char * const bad[] = {
 		"\nbackend = magic", "\nbackend", "\nfrobnicate = 1",
+		"\nbandwidth-limit = fast", "\npause-limit = -1",
+		"\npause-limit = 8s", "\npause-limit = 1000001",
+		"\ncompress = zstd:0", "\ncompress = zstd:20",
+		"\ncompress = zstd:", "\ncompress = zstd1",
+		"\ncompress = zstd:1x", "\ncompress = lz4",
 		"\nmax-buffer-size = 1X", "\nmax-buffer-size = -1",
 		"\nmax-buffer-size = 99999999999999999999",
 		"\nmax-buffer-size = 18446744073709551615G",
-		"\nspace-check = maybe", "\nimage-format = other",
+		"\nspace-check = maybe", "\nguard = gpucr", "\nimage-format = other",
 		"\ndevice-map = 1", "\ndevice-map = 1=", "\ndevice-map = 0=1",
 		"\ndevice-map = 1=2,", "\ndevice-map = 1=2;3=4",
 		"\ndevice-map = 4294967296=1", "\n= 1",
@@ -66,6 +130,7 @@ static int refused_by_line(void)
 static int image_relaxes_nothing(void)
 {
 	CHECK(parse("space-check = off", true) == -EPERM);
+	CHECK(parse("guard = off", true) == -EPERM);
 	CHECK(parse("fw-ver-check = off", true) == -EPERM);
 	CHECK(parse("image-format = native", true) == -EPERM);
 	CHECK(!parse("backend = ioctl\nmax-buffer-size = 4K\n"
@@ -109,6 +174,9 @@ int main(void)
 {
 	static const struct ktap_test tests[] = {
 		{ "all are read", all_are_read },
+		{ "the device map is read", map_is_read },
+		{ "a refused map changes nothing", refused_map_changes_nothing },
+		{ "what is in effect is told", all_are_told },
 		{ "later lines win", later_lines_win },
 		{ "refused with file and line", refused_by_line },
 		{ "an image relaxes nothing", image_relaxes_nothing },

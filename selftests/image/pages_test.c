@@ -173,6 +173,167 @@ static int reads_whole_chunks_only(void)
 	return 0;
 }
 
+/* --- compressed ---------------------------------------------------------- */
+
+/* As fill(), and noise in the third chunk, which does not shrink. */
+static void fill_mixed(void)
+{
+	uint64_t x = 88172645463325252ULL, *p;
+	size_t i;
+
+	fill();
+	p = (uint64_t *)(content + 2 * GPUCR_CHUNK_SIZE);
+	for (i = 0; i < GPUCR_CHUNK_SIZE / sizeof(*p); i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		p[i] = x;
+	}
+}
+
+static int write_zstd(int level)
+{
+	struct gpucr_pages_writer w;
+	uint8_t *copy = malloc(BYTES);
+
+	CHECK(copy);
+	fill_mixed();
+	memcpy(copy, content, BYTES);
+	gpucr_chunks_clear(&chunks);
+	CHECK(!gpucr_pages_create(&w, dir, NAME, BYTES));
+	CHECK(!gpucr_pages_set_zstd(&w, level));
+	CHECK(!gpucr_pages_append(&w, copy, BYTES));
+	CHECK(!gpucr_pages_commit(&w, &chunks));
+	free(copy);
+	return 0;
+}
+
+static int zstd_round_trip(void)
+{
+	struct stat st;
+
+	CHECK(!write_zstd(1));
+	CHECK(!gpucr_chunks_fault(&chunks));
+	CHECK(chunks.v[0].codec == GPUCR_CODEC_ZSTD);
+	CHECK(chunks.v[1].codec == GPUCR_CODEC_ZERO);
+	CHECK(chunks.v[2].codec == GPUCR_CODEC_NONE);
+	CHECK(!fstatat(dir, NAME, &st, 0));
+	CHECK((uint64_t)st.st_size == chunks.file_bytes);
+	CHECK(chunks.file_bytes % GPUCR_PAGE_SIZE == 0);
+	CHECK(chunks.file_bytes < BYTES - 2 * GPUCR_CHUNK_SIZE + 64 * 4096);
+	CHECK(!read_back());
+	CHECK(!write_zstd(19));
+	return read_back();
+}
+
+/* One reader for good and bad, as when the rest of a file is verified. */
+static int refused_once(const char *what)
+{
+	struct gpucr_pages_reader r;
+	uint8_t *buf = malloc(GPUCR_CHUNK_SIZE);
+	int err;
+
+	CHECK(buf && !gpucr_pages_open(&r, dir, NAME, &chunks));
+	sample_errors();
+	err = gpucr_pages_read(&r, 0, buf, GPUCR_CHUNK_SIZE);
+	CHECK(err == -EBADMSG && sample_errors() == 1);
+	CHECK(strstr(sample_last_error(), what));
+	CHECK(!gpucr_pages_read(&r, 2 * GPUCR_CHUNK_SIZE, buf,
+				GPUCR_CHUNK_SIZE));
+	gpucr_pages_close(&r);
+	free(buf);
+	return 0;
+}
+
+static int flip(off_t at)
+{
+	uint8_t byte;
+	int fd = openat(dir, NAME, O_RDWR);
+
+	CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+	byte ^= 4;
+	CHECK(pwrite(fd, &byte, 1, at) == 1);
+	close(fd);
+	return 0;
+}
+
+static int zstd_damaged(void)
+{
+	off_t at;
+
+	CHECK(!write_zstd(1));
+	for (at = 0; at < (off_t)chunks.v[0].stored_len; at += 97) {
+		CHECK(!flip(at));
+		CHECK(!refused_once("chunk-checksum"));
+		CHECK(!flip(at));
+	}
+	/* A good frame of other bytes. */
+	chunks.v[0].xxh3 ^= 1;
+	CHECK(!refused_once("wrong checksum"));
+	chunks.v[0].xxh3 ^= 1;
+	chunks.v[0].stored_len--;
+	CHECK(!refused_once("cannot be unpacked"));
+	chunks.v[0].stored_len = 1;
+	return refused_once("cannot be unpacked");
+}
+
+/* A frame that holds more or less than the chunk that it is given out for. */
+static int zstd_other_length(void)
+{
+	struct gpucr_unzip *u = gpucr_unzip_open(GPUCR_CHUNK_SIZE);
+	struct gpucr_zip *z;
+	uint8_t *in = calloc(1, GPUCR_CHUNK_SIZE), *out;
+	size_t n;
+
+	CHECK(u && in);
+	CHECK(!gpucr_zip_open("test", 1, GPUCR_CHUNK_SIZE, &z));
+	memset(in, 7, 8 * GPUCR_PAGE_SIZE);
+	n = gpucr_zip_pack(z, in, 8 * GPUCR_PAGE_SIZE);
+	CHECK(n);
+	memcpy(gpucr_unzip_input(u), in, n);
+	/* Of exactly the length, so that a byte beyond is seen. */
+	out = malloc(7 * GPUCR_PAGE_SIZE);
+	CHECK(out);
+	CHECK(gpucr_unzip_unpack(u, n, out, 7 * GPUCR_PAGE_SIZE) == -EBADMSG);
+	free(out);
+	out = malloc(9 * GPUCR_PAGE_SIZE);
+	CHECK(out);
+	CHECK(gpucr_unzip_unpack(u, n, out, 9 * GPUCR_PAGE_SIZE) == -EBADMSG);
+	CHECK(!gpucr_unzip_unpack(u, n, out, 8 * GPUCR_PAGE_SIZE));
+	CHECK(gpucr_unzip_unpack(u, (size_t)GPUCR_CHUNK_SIZE * 2, out,
+				 8 * GPUCR_PAGE_SIZE) == -EBADMSG);
+	free(out);
+	free(in);
+	gpucr_zip_close(z);
+	gpucr_unzip_close(u);
+	return 0;
+}
+
+/* Noise is tried, then left alone, then tried again. */
+static int zstd_skips_noise(void)
+{
+	struct gpucr_zip *z;
+	uint8_t *buf = malloc(GPUCR_CHUNK_SIZE);
+	unsigned int i, packed = 0;
+
+	CHECK(buf && !gpucr_zip_open("test", 1, GPUCR_CHUNK_SIZE, &z));
+	fill_mixed();
+	for (i = 0; i < 16; i++) {
+		memcpy(buf, content + 2 * GPUCR_CHUNK_SIZE, GPUCR_CHUNK_SIZE);
+		CHECK(!gpucr_zip_pack(z, buf, GPUCR_CHUNK_SIZE));
+		CHECK(!memcmp(buf, content + 2 * GPUCR_CHUNK_SIZE,
+			      GPUCR_CHUNK_SIZE));
+	}
+	for (i = 0; i < 112 + 16; i++) {
+		memcpy(buf, content, GPUCR_CHUNK_SIZE);
+		packed += gpucr_zip_pack(z, buf, GPUCR_CHUNK_SIZE) > 0;
+	}
+	CHECK(packed == 16);
+	gpucr_zip_close(z);
+	free(buf);
+	return 0;
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -183,6 +344,10 @@ int main(void)
 		{ "a failed write leaves nothing", failed_write_leaves_nothing },
 		{ "a stream that ends early", short_stream_refused },
 		{ "reads are of whole chunks", reads_whole_chunks_only },
+		{ "zstd: what goes in comes out", zstd_round_trip },
+		{ "zstd: damage is found", zstd_damaged },
+		{ "zstd: a frame of another length", zstd_other_length },
+		{ "zstd: noise is left alone", zstd_skips_noise },
 	};
 	int ret;
 

@@ -140,6 +140,8 @@ int sample_kfd(struct gpucr_img_kfd *img)
 	img->id = 7;
 	img->pid = 4711;
 	img->time = 1234567890;
+	img->read_us = 20000;
+	img->copy_us = 8000000;
 	strcpy(img->kernel_release, "6.12.117+deb13-amd64");
 	strcpy(img->writer, "gpucr test");
 	img->num_devices = 2;

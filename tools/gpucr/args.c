@@ -13,9 +13,9 @@
 enum backend backend;
 
 static const struct {
-	const char *name;
+	const char *name;		/* "": its place tells, not a name */
 	const char *value;		/* NULL: the key stands alone */
-	int base;
+	int base;			/* 0: the value is text */
 	uint64_t min, max;
 } keys[] = {
 	[KEY_PID] = { "pid", "N", 10, 1, INT_MAX },
@@ -24,6 +24,18 @@ static const struct {
 	[KEY_ADDR] = { "addr", "A", 16, 0, UINT64_MAX },
 	[KEY_SHARED] = { "shared", NULL, 0, 0, 0 },
 	[KEY_ID] = { "id", "ID", 16, 1, UINT64_MAX },
+	[KEY_SESSION] = { "session", "ID", 16, 1, UINT64_MAX },
+	[KEY_IMAGES] = { "", "DIR", 0, 0, 0 },
+	[KEY_PART] = { "", "gpu|bo|queue|event|vma|share|phase", 0, 0, 0 },
+	[KEY_OUT] = { "out", "FILE", 0, 0, 0 },
+	[KEY_CRIU] = { "criu", "PATH", 0, 0, 0 },
+	[KEY_LIBDIR] = { "libdir", "DIR", 0, 0, 0 },
+	[KEY_IMAGE] = { "image", "DIR", 0, 0, 0 },
+	[KEY_SWITCH] = { "", "on|off", 0, 0, 0 },
+	[KEY_COUNT] = { "count", "N", 10, 1, UINT32_MAX },
+	[KEY_TIMEOUT] = { "timeout", "S", 10, 1, UINT32_MAX },
+	[KEY_DIR] = { "dir", "DIR", 0, 0, 0 },
+	[KEY_MAP] = { "device-map", "MAP", 0, 0, 0 },
 };
 
 static void print_keys(unsigned int set, bool optional)
@@ -34,7 +46,7 @@ static void print_keys(unsigned int set, bool optional)
 		if (!(set & KEY(k)))
 			continue;
 		printf(" %s%s%s%s%s", optional ? "[" : "", keys[k].name,
-		       keys[k].value ? " " : "",
+		       *keys[k].name && keys[k].value ? " " : "",
 		       keys[k].value ? keys[k].value : "",
 		       optional ? "]" : "");
 	}
@@ -81,20 +93,26 @@ static int parse_value(enum key k, const char *text, uint64_t *ret)
 	int err = args_parse(k, text, keys[k].base, ret);
 
 	/* Session ids come in decimal too; session_find() tells which it is. */
-	if (err && k == KEY_ID)
+	if (err && (k == KEY_ID || k == KEY_SESSION))
 		err = args_parse(k, text, 10, ret);
 	return err;
 }
 
-static int find_key(const struct command *c, const char *name)
+/* By name, else the first without a name that is not given yet. */
+static int find_key(const struct command *c, const char *name,
+		    const struct args *args)
 {
-	int k;
+	int k, place = -1;
 
-	for (k = 0; k < KEY_NUM; k++)
-		if ((c->required | c->optional) & KEY(k) &&
-		    !strcmp(keys[k].name, name))
+	for (k = 0; k < KEY_NUM; k++) {
+		if (!((c->required | c->optional) & KEY(k)))
+			continue;
+		if (*keys[k].name && !strcmp(keys[k].name, name))
 			return k;
-	return -1;
+		if (place < 0 && !*keys[k].name && !args->has[k])
+			place = k;
+	}
+	return *name == '-' ? -1 : place;
 }
 
 static int parse_keys(const struct command *c, int argc, char **argv,
@@ -103,7 +121,7 @@ static int parse_keys(const struct command *c, int argc, char **argv,
 	int i, k;
 
 	for (i = 0; i < argc; i++) {
-		k = find_key(c, argv[i]);
+		k = find_key(c, argv[i], args);
 		if (k < 0)
 			return fail(TOKEN_USAGE, 0, "\"%s\": not a key of %s%s",
 				    argv[i], c->name, *argv[i] == '-' ?
@@ -113,18 +131,22 @@ static int parse_keys(const struct command *c, int argc, char **argv,
 		args->has[k] = true;
 		if (!keys[k].value)
 			continue;
-		if (++i == argc)
+		if (*keys[k].name && ++i == argc)
 			return fail(TOKEN_USAGE, 0, "%s: its value is missing",
 				    keys[k].name);
 		args->text[k] = argv[i];
-		if (parse_value(k, argv[i], &args->value[k]))
+		if (!keys[k].base && !*argv[i])
+			return fail(TOKEN_USAGE, 0, "%s: it is empty",
+				    keys[k].value);
+		if (keys[k].base && parse_value(k, argv[i], &args->value[k]))
 			return fail(TOKEN_USAGE, 0, "%s \"%s\": not a number that fits",
 				    keys[k].name, argv[i]);
 	}
 	for (k = 0; k < KEY_NUM; k++)
 		if (c->required & KEY(k) && !args->has[k])
-			return fail(TOKEN_USAGE, 0, "%s: %s %s is missing",
-				    c->name, keys[k].name, keys[k].value);
+			return fail(TOKEN_USAGE, 0, "%s: %s%s%s is missing",
+				    c->name, keys[k].name,
+				    *keys[k].name ? " " : "", keys[k].value);
 	return EXIT_DONE;
 }
 
@@ -134,7 +156,7 @@ static bool is_key(const char *name)
 	int k;
 
 	for (k = 0; k < KEY_NUM; k++)
-		if (!strcmp(keys[k].name, name))
+		if (*keys[k].name && !strcmp(keys[k].name, name))
 			return true;
 	return false;
 }

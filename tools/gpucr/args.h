@@ -14,6 +14,18 @@ enum key {
 	KEY_ADDR,
 	KEY_SHARED,
 	KEY_ID,
+	KEY_SESSION,
+	KEY_IMAGES,
+	KEY_PART,
+	KEY_OUT,
+	KEY_CRIU,
+	KEY_LIBDIR,
+	KEY_IMAGE,
+	KEY_SWITCH,
+	KEY_COUNT,
+	KEY_TIMEOUT,
+	KEY_DIR,
+	KEY_MAP,
 	KEY_NUM,
 };
 
@@ -39,7 +51,9 @@ struct object {
 };
 
 extern const struct object info_object, ps_object, file_object, bo_object,
-	vma_object, queue_object, session_object;
+	vma_object, queue_object, session_object, image_object, doctor_object,
+	report_object;
+extern const struct object remap_object, check_object, monitor_object;
 
 /* Runs what argv says of the object; exit status. */
 int object_run(const struct object *object, int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "fail.h"
 #include "gpu.h"
 #include "kfd.h"
+#include "kfdrules.h"
 #include "log.h"
 #include "module.h"
 #include "out.h"
@@ -65,6 +66,47 @@ static void cell_kfd(struct json_object *row, const char *key, FILE *to)
 	out_text(k, "gpus", to);
 }
 
+static const char *text_of(struct json_object *k, const char *key)
+{
+	return json_object_get_string(get(k, key));
+}
+
+static void cell_record(struct json_object *row, const char *key, FILE *to)
+{
+	struct json_object *k = get(row, key);
+	const char *known = text_of(k, "bo_record_known");
+
+	if (!json_object_get_boolean(get(k, "present")))
+		fputc('-', to);
+	else if (!known)
+		fputs("of a BO: not yet known (a dump finds it)", to);
+	else
+		fprintf(to, "of a BO: %s bytes (%s)", text_of(k, "bo_record"),
+			strcmp(known, "btf") ? "seen" : "known from BTF");
+}
+
+static void cell_offsets(struct json_object *row, const char *key, FILE *to)
+{
+	struct json_object *k = get(row, key);
+	const char *rule = text_of(k, "offsets");
+
+	if (!json_object_get_boolean(get(k, "present")))
+		fputc('-', to);
+	else if (!rule)
+		fputs("not yet known (a restore onto another GPU finds it)", to);
+	else
+		fprintf(to, "hold %s (seen)", strcmp(rule, "user") ?
+			"the GPU's own id" : "the id that the process knows");
+}
+
+/* No harmless question tells, so nobody asks. */
+static void cell_pause(struct json_object *row, const char *key, FILE *to)
+{
+	(void)row;
+	(void)key;
+	fputs("taken to count: one for each process, and UNPAUSE before it", to);
+}
+
 static void cell_recovery(struct json_object *row, const char *key, FILE *to)
 {
 	struct json_object *m = get(row, "module");
@@ -91,6 +133,13 @@ static void cell_sessions(struct json_object *row, const char *key, FILE *to)
 	fputs(" abandoned, ", to);
 	out_text(s, "recovered", to);
 	fputs(" recovered", to);
+	if (json_object_get_int64(get(s, "recovery_failed"))) {
+		fputs(", ", to);
+		out_text(s, "recovery_failed", to);
+		fputs(" failed to", to);
+	}
+	if (json_object_get_boolean(get(s, "draining")))
+		fputs("; draining: no new ones", to);
 }
 
 static const struct out_column columns[] = {
@@ -98,6 +147,9 @@ static const struct out_column columns[] = {
 	{ "drivers", "drivers", cell_drivers, 0 },
 	{ "limits", "module", cell_limits, OUT_VERBOSE },
 	{ "kfd", "kfd", cell_kfd, 0 },
+	{ "record", "kfd", cell_record, 0 },
+	{ "offsets", "kfd", cell_offsets, 0 },
+	{ "pause", "kfd", cell_pause, OUT_VERBOSE },
 	{ "recovery", "recovery_helper", cell_recovery, 0 },
 	{ "sessions", "sessions", cell_sessions, 0 },
 	{ 0 }
@@ -141,6 +193,8 @@ static void add_sessions(struct json_object *row,
 	out_add_u64(s, "total", info->sessions_total);
 	out_add_u64(s, "abandoned", info->sessions_abandoned);
 	out_add_u64(s, "recovered", info->sessions_recovered);
+	out_add_u64(s, "recovery_failed", info->sessions_recovery_failed);
+	out_add_bool(s, "draining", info->draining);
 }
 
 static void add_module(struct json_object *row, const struct gpucr_nl_info *info)
@@ -190,6 +244,28 @@ static void add_version(struct json_object *k, dev_t dev)
 	gpucr_log_set_sink(NULL);
 }
 
+/* What lib/kfdrules.h knows, and how. */
+static void add_rules(struct json_object *k)
+{
+	static const char * const known[] = {
+		[GPUCR_KNOWN_SEEN] = "seen", [GPUCR_KNOWN_BTF] = "btf",
+	};
+	static const char * const rules[] = {
+		[GPUCR_OFFSET_LOCAL] = "local", [GPUCR_OFFSET_USER] = "user",
+	};
+	struct gpucr_kfd_rules r;
+
+	gpucr_kfd_rules_read(&r);
+	out_add_str(k, "module", r.provider);
+	if (r.bo_record)
+		out_add_u64(k, "bo_record", r.bo_record);
+	else
+		out_add_null(k, "bo_record");
+	out_add_str(k, "bo_record_known", known[r.bo_known]);
+	out_add_str(k, "offsets", rules[r.offsets]);
+	out_add_str(k, "pause", "counts-assumed");
+}
+
 static void add_kfd(struct json_object *row)
 {
 	struct json_object *k = out_add_object(row, "kfd");
@@ -205,6 +281,7 @@ static void add_kfd(struct json_object *row)
 	out_add_str(k, "driver", driver);
 	add_version(k, dev);
 	out_add_u64(k, "gpus", gpu_count());
+	add_rules(k);
 }
 
 /* The only command that is content without the module. */

@@ -13,7 +13,10 @@
 
 static const struct object * const objects[] = {
 	&info_object, &ps_object, &file_object, &bo_object, &vma_object,
-	&queue_object, &session_object,
+	&remap_object,
+	&queue_object, &session_object, &monitor_object,
+	&check_object, &image_object,
+	&doctor_object, &report_object,
 };
 
 #define NUM_OBJECTS	(sizeof(objects) / sizeof(objects[0]))

@@ -151,20 +151,14 @@ void out_text(struct json_object *row, const char *key, FILE *to)
 	fputs(value ? json_object_get_string(value) : "-", to);
 }
 
-void out_size(struct json_object *row, const char *key, FILE *to)
+void out_format_size(uint64_t n, char text[OUT_SIZE_TEXT])
 {
 	static const char * const units[] = {
 		"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB",
 	};
-	struct json_object *value = get(row, key);
 	unsigned int unit = 0;
-	uint64_t n, rest = 0;
+	uint64_t rest = 0;
 
-	if (!value) {
-		fputc('-', to);
-		return;
-	}
-	n = json_object_get_uint64(value);
 	while (n >= 1024) {
 		rest = n % 1024;
 		n /= 1024;
@@ -172,10 +166,22 @@ void out_size(struct json_object *row, const char *key, FILE *to)
 	}
 	/* Whole numbers where they are exact or have three digits. */
 	if (n >= 100 || !unit || (!rest && n >= 10))
-		fprintf(to, "%llu %s", (unsigned long long)n, units[unit]);
+		snprintf(text, OUT_SIZE_TEXT, "%llu %s",
+			 (unsigned long long)n, units[unit]);
 	else
-		fprintf(to, "%llu.%llu %s", (unsigned long long)n,
-			(unsigned long long)(rest * 10 / 1024), units[unit]);
+		snprintf(text, OUT_SIZE_TEXT, "%llu.%llu %s",
+			 (unsigned long long)n,
+			 (unsigned long long)(rest * 10 / 1024), units[unit]);
+}
+
+void out_size(struct json_object *row, const char *key, FILE *to)
+{
+	struct json_object *value = get(row, key);
+	char text[OUT_SIZE_TEXT] = "-";
+
+	if (value)
+		out_format_size(json_object_get_uint64(value), text);
+	fputs(text, to);
 }
 
 void out_list(struct json_object *row, const char *key, FILE *to)

@@ -35,6 +35,10 @@ void out_list(struct json_object *row, const char *key, FILE *to);
 void out_ms(struct json_object *row, const char *key, FILE *to);
 void out_seconds(struct json_object *row, const char *key, FILE *to);
 
+/* "16.3 GiB", as in a cell. */
+#define OUT_SIZE_TEXT	24
+void out_format_size(uint64_t n, char text[OUT_SIZE_TEXT]);
+
 void out_begin(const char *object);
 /* Name of the object, as in messages. */
 const char *out_object(void);

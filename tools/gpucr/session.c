@@ -200,7 +200,9 @@ static int session_show(const struct args *args)
 
 static const struct command commands[] = {
 	{ "show", 0, KEY(KEY_ID), session_show },
-	{ "recover", KEY(KEY_ID), 0, session_recover },
+	{ "recover", 0, KEY(KEY_ID) | KEY(KEY_PID), session_recover },
+	{ "watch", KEY(KEY_PID), 0, session_watch },
+	{ "drain", KEY(KEY_SWITCH), 0, session_drain },
 	{ 0 }
 };
 
