@@ -55,7 +55,8 @@ options() {
 dispatched() {
 	local o
 	for o in $(objects); do
-		run "$o"
+		# This one goes on until it is told to end.
+		if [[ $o == monitor ]]; then run "$o" timeout 1; else run "$o"; fi
 		! grep -q 'no such object' "$W/err" || fail "$o: $(cat "$W/err")"
 		sed -nE 's/^\t\{ "([a-z]+)", (0|KEY\().*/'"$o"' \1/p' "$TOP/tools/gpucr/$o.c"
 	done >"$W/a"
@@ -71,11 +72,16 @@ statuses() {
 	same "< fail.h, > man page"
 }
 
-# In the tool: the table of fail.c, warnings, and what out.c prints by itself. In library and plugin: "(token)" in
+# In the tool: the table of fail.c, warnings, findings, and what out.c prints by itself. In library and plugin: "(token)" in
 # messages.
 tokens() {
 	sed -n 's/.*\] = { "\([a-z-]*\)", EXIT_.*/\1/p' "$TOP/tools/gpucr/fail.c"
 	sed -n 's/.*out_warn("\([a-z-]*\)",.*/\1/p' "$TOP"/tools/gpucr/*.c
+	sed -nE 's/.*DOCTOR_(WARN|FAIL), "[a-z_-]+", "([a-z-]+)",.*/\2/p; s/.*\*token = "([a-z-]+)";.*/\1/p' \
+		"$TOP"/tools/gpucr/doctor*.c
+	cat "$TOP"/tools/gpucr/check*.c | tr -s '\n\t ' ' ' |
+		grep -oE 'CHECK_(WARN|NO), (([a-z]+|"[A-Za-z -]+"), )?"[a-z-]+"' | grep -oE '"[a-z-]+"$' | tr -d '"'
+	sed -n 's/.*\.token = "\([a-z-]*\)".*/\1/p' "$TOP"/lib/*.c
 	grep -hE '"' "$TOP"/tools/gpucr/*.c "$TOP"/lib/*.c "$TOP"/plugin/amdgpu/*.c |
 		grep -oE '\([a-z]+(-[a-z0-9]+)+\)' | tr -d '()'
 }

@@ -24,7 +24,7 @@ bo_sets() {
 
 vma_sets() {
 	answered vma pid "$(pid_of gem)"
-	same_set vma '.vmas[] | del(.bo)' '.data[] | {start, end, prot, kind, bo_delta, fd}'
+	same_set vma '.vmas[] | del(.bo)' '.data[] | {start, "end": .["end"], prot, kind, bo_delta, fd}'
 	is_json '[.data[].start] == ([.data[].start] | sort_by(length, .))'
 	is_json 'all(.data[]; .gpu == null)'
 }

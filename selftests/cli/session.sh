@@ -154,14 +154,32 @@ by_module() {
 	[[ $(counter recovered) -eq $((before + 1)) ]] || fail "not counted as recovered"
 }
 
+# Before an upgrade: nothing new, until it is said that it may.
+draining() {
+	answered session drain on
+	is_json '.data == [{draining: true, open: 0}]'
+	answered info
+	is_json '.data[0].sessions.draining == true'
+	rm -f "$W/id"
+	if timeout 10 "$HELPERS/holdsession" "$PID" "$(kfd_fd)" new >"$W/id" 2>"$W/hold.err"; then
+		fail "a session while draining"
+	fi
+	grep -q 'being upgraded' "$W/hold.err" || fail "refused without the sentence: $(cat "$W/hold.err")"
+	refused 2 usage session drain maybe
+	answered session drain off
+	is_json '.data == [{draining: false, open: 0}]'
+	new_session
+}
+
 need_modules kfdsim
 modprobe -r gpucr
 modprobe gpucr recovery_helper= || bail "gpucr does not load"
 app_start --queues 1 >"$W/app.out" 2>&1 || bail "vecloop does not run: $(tail -n 1 "$W/app.out")"
 PID=$(cat "$W/app.pid")
-plan 9
+plan 10
 check "no session, unknown id" nothing_there
 check "a session that is opened and ends" new_session
+check "draining keeps new sessions out" draining
 check "ids in hexadecimal, with 0x, and decimal" id_forms
 check "a paused process is shown as such" paused
 check "a session whose owner lives is not recovered" live_is_refused

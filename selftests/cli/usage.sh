@@ -28,7 +28,7 @@ no_object() {
 
 wrong_command() {
 	refused 2 usage bo list
-	refused 2 usage session watch
+	refused 2 usage session drop
 	refused 2 usage info show pid 1
 }
 
@@ -46,6 +46,8 @@ missing() {
 	refused 2 usage file fd 3
 	refused 2 usage queue pid
 	refused 2 usage session recover
+	refused 2 usage session recover id 1 pid 1
+	refused 2 usage session watch
 }
 
 wrong_number() {

@@ -60,7 +60,7 @@ int main(void)
 		ktap_bail("no buffer");
 	raw_ask(&nl, ans, GPUCR_CMD_BO_GET, true, GPUCR_A_BO_FD, fd, 0, 0);
 	ktap_ok(refused(ans, EOPNOTSUPP, "not amdgpu, vgem or virtio_gpu") &&
-		ans->bad == GPUCR_A_BO_FD, "bo-get is refused");
+		points_to(ans, GPUCR_A_BO_FD), "bo-get is refused");
 	ask_vmas(fd);
 	ktap_ok(refused(ans, EOPNOTSUPP, "not amdgpu, vgem or virtio_gpu"),
 		"vma-get of that file is refused");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Callers that are no plain process: a 32-bit system call, and io_uring's
- * worker. KFD works on the memory and files of the current task.
+ * Callers that are no plain process: a 32-bit system call, io_uring's worker
+ * and its polling thread. KFD works on the memory and files of the current
+ * task. (A plain kernel thread cannot be had to send from user space.)
  *
  * Mutation that must turn this red: gpucr_caller_is_process() returns 0.
  */
@@ -10,22 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <linux/io_uring.h>
 
 #include "../ktap.h"
 #include "raw.h"
+#include "ring.h"
 #include "util.h"
 
 static struct raw nl;
 static struct raw_ans *ans;
 
 /* socketcall(SYS_SENDTO) by int 0x80, with everything below 4 GiB. */
-static long send32(int fd, struct raw_req *q)
+static long send32(int fd, const struct raw_req *q)
 {
-	struct nlmsghdr *h = (struct nlmsghdr *)q;
+	const struct nlmsghdr *h = (const struct nlmsghdr *)q;
 	uint32_t *args;
 	long ret;
 	char *low;
@@ -48,6 +48,7 @@ static long send32(int fd, struct raw_req *q)
 	return (int)ret;
 }
 
+/* The same message twice: as a 32-bit call and as a 64-bit one. */
 static int compat_caller(void *arg)
 {
 	struct raw_req q;
@@ -61,7 +62,10 @@ static int compat_caller(void *arg)
 	if (n < 0)
 		return n == -ENOSYS ? 77 : 11;
 	raw_recv(&nl, ans);
-	return refused(ans, EOPNOTSUPP, "32-bit callers") ? 0 : 1;
+	if (!refused(ans, EOPNOTSUPP, "32-bit callers"))
+		return 1;
+	raw_call(&nl, &q, ans);
+	return ans->err ? 2 : 0;
 }
 
 static void test_compat(void)
@@ -72,86 +76,45 @@ static void test_compat(void)
 	if (n == 77 || n == -1)
 		ktap_skip("this kernel takes no 32-bit system calls");
 	else
-		ktap_ok(n == 0, "a 32-bit caller is refused (%d)", n);
+		ktap_ok(n == 0, "a 32-bit call is refused, the same as a 64-bit one is not (%d)",
+			n);
 }
 
-struct ring {
-	int fd;
-	char *sq, *cq;
-	struct io_uring_sqe *sqe;
-	struct io_uring_params p;
-};
-
-static bool ring_open(struct ring *r)
+static int send_by(struct ring *r, uint8_t flags)
 {
-	memset(r, 0, sizeof(*r));
-	r->fd = syscall(SYS_io_uring_setup, 4, &r->p);
-	if (r->fd < 0)
-		return false;
-	r->sq = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
-		     IORING_OFF_SQ_RING);
-	r->cq = r->p.features & IORING_FEAT_SINGLE_MMAP ? r->sq :
-		mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
-		     IORING_OFF_CQ_RING);
-	r->sqe = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
-		      IORING_OFF_SQES);
-	return r->sq != MAP_FAILED && r->cq != MAP_FAILED &&
-	       r->sqe != MAP_FAILED;
-}
+	struct raw_req q;
+	struct nlmsghdr *h = (struct nlmsghdr *)&q;
 
-/* Returns what send() returned. */
-static int ring_send(struct ring *r, struct raw_req *q, uint8_t flags)
-{
-	struct nlmsghdr *h = (struct nlmsghdr *)q;
-	volatile uint32_t *tail = (void *)(r->sq + r->p.sq_off.tail);
-	volatile uint32_t *head = (void *)(r->cq + r->p.cq_off.head);
-	uint32_t *array = (void *)(r->sq + r->p.sq_off.array);
-	struct io_uring_cqe *cqes = (void *)(r->cq + r->p.cq_off.cqes);
-	uint32_t mask = *(uint32_t *)(r->cq + r->p.cq_off.ring_mask);
-	int ret;
-
-	memset(r->sqe, 0, sizeof(*r->sqe));
-	r->sqe->opcode = IORING_OP_SEND;
-	r->sqe->flags = flags;
-	r->sqe->fd = nl.fd;
-	r->sqe->addr = (uintptr_t)h;
-	r->sqe->len = h->nlmsg_len;
-	array[*tail & (r->p.sq_entries - 1)] = 0;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, r->fd, 1, 1, IORING_ENTER_GETEVENTS,
-		    NULL, 0) != 1)
-		return -errno;
-	ret = cqes[*head & mask].res;
-	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
-	return ret;
+	raw_begin(&nl, &q, GPUCR_CMD_SESSION_GET, true);
+	if (ring_do(r, IORING_OP_SEND, nl.fd, &q, h->nlmsg_len, flags) < 0)
+		ktap_bail("io_uring send");
+	raw_recv(&nl, ans);
+	return ans->err;
 }
 
 static void test_uring(void)
 {
-	struct raw_req q;
-	struct ring r;
+	struct ring own, thread;
 
-	if (!ring_open(&r)) {
+	if (!ring_open(&own, 0) || !ring_open(&thread, IORING_SETUP_SQPOLL)) {
+		ktap_skip("io_uring is off");
 		ktap_skip("io_uring is off");
 		ktap_skip("io_uring is off");
 		return;
 	}
-	raw_begin(&nl, &q, GPUCR_CMD_SESSION_GET, true);
-	if (ring_send(&r, &q, 0) < 0)
-		ktap_bail("io_uring send");
-	raw_recv(&nl, ans);
-	ktap_ok(!ans->err, "io_uring in the task's own context is let in");
-	raw_begin(&nl, &q, GPUCR_CMD_SESSION_GET, true);
-	if (ring_send(&r, &q, IOSQE_ASYNC) < 0)
-		ktap_bail("io_uring send");
-	raw_recv(&nl, ans);
+	ktap_ok(!send_by(&own, 0),
+		"io_uring in the task's own context is let in");
+	send_by(&own, IOSQE_ASYNC);
 	ktap_ok(refused(ans, EOPNOTSUPP, "process of its own"),
 		"io_uring's worker is refused");
+	send_by(&thread, 0);
+	ktap_ok(refused(ans, EOPNOTSUPP, "process of its own"),
+		"io_uring's polling thread is refused");
 }
 
 int main(void)
 {
-	ktap_plan(3);
+	ktap_plan(4);
 	ans = raw_ans_new();
 	if (raw_open(&nl))
 		ktap_bail("family gpucr is absent");

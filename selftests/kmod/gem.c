@@ -24,8 +24,10 @@
 
 #ifdef DRIVER_virtio
 #define DRIVER "virtio_gpu"
+#define OTHER_DRIVER "vgem"
 #else
 #define DRIVER "vgem"
+#define OTHER_DRIVER "virtio_gpu"
 #endif
 
 #define PAGES(n)	((size_t)(n) * 4096)
@@ -208,6 +210,51 @@ out:
 	close_handle(fd, &a);
 }
 
+static int imports(void *arg)
+{
+	struct drm_prime_handle p = { .fd = *(int *)arg };
+	int card = open_card(DRIVER);
+
+	if (card < 0 || ioctl(card, DRM_IOCTL_PRIME_FD_TO_HANDLE, &p))
+		return -1;
+	/* The first handle of a file is 1, everywhere. */
+	return p.handle == 1 ? card : -1;
+}
+
+static void test_import(int fd)
+{
+	struct buffer a = make_buffer(fd, 7, true);
+	struct drm_prime_handle p = { .handle = a.handle, .flags = O_RDWR };
+	int foreign = open_card(OTHER_DRIVER), theirs;
+	uint64_t share = share_of(fd, a.handle);
+	const struct raw_msg *m;
+	struct helper h;
+
+	if (ioctl(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &p))
+		ktap_bail("export: %s", strerror(errno));
+	if (!helper_start(&h, imports, &p.fd))
+		ktap_bail("import in another process");
+	theirs = fd_of(h.pid, h.fd);
+	ktap_ok(share && share_of(theirs, 1) == share && ans->num == 1,
+		"imported by another process, it has the same share id");
+	close(theirs);
+	helper_stop(&h);
+	if (ioctl(foreign, DRM_IOCTL_PRIME_FD_TO_HANDLE, &p)) {
+		ktap_skip("%s does not import from %s on this kernel: %s",
+			  OTHER_DRIVER, DRIVER, strerror(errno));
+	} else {
+		ask_bos(foreign);
+		m = bo_by_handle(p.handle);
+		ktap_ok(m && raw_u64(m, GPUCR_A_BO_SHARE_ID) == share &&
+			raw_u32(m, GPUCR_A_BO_FLAGS) & GPUCR_BO_FLAGS_IMPORTED,
+			"imported by %s, it is said to be, with the same share id",
+			OTHER_DRIVER);
+	}
+	close(foreign);
+	close(p.fd);
+	close_handle(fd, &a);
+}
+
 static void test_vmas(int fd)
 {
 	struct buffer a = make_buffer(fd, 8, true);
@@ -325,7 +372,7 @@ static void test_other_task(int fd)
 		"its tracer is told");
 	helper_stop(&h);
 	ask_vmas(h.pid, copy);
-	ktap_ok(refused(ans, ESRCH, "no task") && ans->bad == GPUCR_A_VMA_PID,
+	ktap_ok(refused(ans, ESRCH, "no task") && points_to(ans, GPUCR_A_VMA_PID),
 		"a dead task is refused by its pid");
 	munmap(f.b.map, f.b.size);
 	close_handle(fd, &f.b);
@@ -340,26 +387,26 @@ static void test_refusals(int fd)
 
 	ask_bos(null);
 	ktap_ok(refused(ans, EINVAL, "not a DRM node") &&
-		ans->bad == GPUCR_A_BO_FD, "bo-get of another file is refused");
+		points_to(ans, GPUCR_A_BO_FD), "bo-get of another file is refused");
 	ask_bos(9999);
 	ktap_ok(refused(ans, EBADF, "not an open descriptor") &&
-		ans->bad == GPUCR_A_BO_FD, "bo-get of no file is refused");
+		points_to(ans, GPUCR_A_BO_FD), "bo-get of no file is refused");
 	raw_ask(&nl, ans, GPUCR_CMD_BO_GET, true, 0, 0, 0, 0);
 	ktap_ok(refused(ans, EINVAL, "fd is missing") &&
-		ans->bad == GPUCR_A_BO_FD, "bo-get without fd is refused");
+		points_to(ans, GPUCR_A_BO_FD), "bo-get without fd is refused");
 	ask_vmas(getpid(), null);
 	ktap_ok(refused(ans, EINVAL, "neither a DRM node"),
 		"vma-get of another file is refused");
 	ask_vmas(getpid(), 9999);
 	ktap_ok(refused(ans, EBADF, "not an open descriptor") &&
-		ans->bad == GPUCR_A_VMA_FD, "vma-get of no file is refused");
+		points_to(ans, GPUCR_A_VMA_FD), "vma-get of no file is refused");
 	raw_begin(&nl, &q, GPUCR_CMD_VMA_GET, true);
 	raw_put_u32(&q, GPUCR_A_VMA_FD, fd);
 	raw_call(&nl, &q, ans);
 	ktap_ok(refused(ans, EINVAL, "pid is missing") &&
-		ans->bad == GPUCR_A_VMA_PID, "vma-get without pid is refused");
+		points_to(ans, GPUCR_A_VMA_PID), "vma-get without pid is refused");
 	ask_vmas(0x7ffffff0, fd);
-	ktap_ok(refused(ans, ESRCH, "no task") && ans->bad == GPUCR_A_VMA_PID,
+	ktap_ok(refused(ans, ESRCH, "no task") && points_to(ans, GPUCR_A_VMA_PID),
 		"vma-get of no task is refused");
 	close(null);
 }
@@ -368,7 +415,7 @@ int main(void)
 {
 	int fd;
 
-	ktap_plan(30);
+	ktap_plan(32);
 	ans = raw_ans_new();
 	if (raw_open(&nl))
 		ktap_bail("family gpucr is absent");
@@ -377,6 +424,7 @@ int main(void)
 		ktap_bail("no %s device", DRIVER);
 	test_bos(fd);
 	test_sharing(fd);
+	test_import(fd);
 	test_vmas(fd);
 	test_dmabuf(fd);
 	test_other_task(fd);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "kfd.h"
+#include "util.h"
 
 #define NODES	"/sys/devices/virtual/kfd/kfd/topology/nodes"
 
@@ -72,6 +73,22 @@ static bool alloc_bo(int kfd, uint32_t gpu, unsigned int n)
 	return !ioctl(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &a);
 }
 
+static bool alloc_user(int kfd, uint32_t gpu)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args a = {
+		.size = 65536, .gpu_id = gpu,
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR |
+			 KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
+	};
+	void *at = mmap(NULL, a.size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	a.va_addr = (uintptr_t)at;
+	a.mmap_offset = (uintptr_t)at;
+	return at != MAP_FAILED &&
+	       !ioctl(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &a);
+}
+
 int kfd_target(void *arg)
 {
 	struct kfd_target *t = arg;
@@ -89,6 +106,8 @@ int kfd_target(void *arg)
 	for (i = 0; i < t->bos; i++)
 		if (!alloc_bo(kfd, vm.gpu_id, i))
 			return -1;
+	if (t->user && !alloc_user(kfd, vm.gpu_id))
+		return -1;
 	return kfd;
 }
 
@@ -212,6 +231,7 @@ void relay_answer(struct raw_ans *a, struct relay *y)
 	y->done = false;
 	y->error = a->err;
 	y->bad = a->bad;
+	y->late = a->late;
 	snprintf(y->text, sizeof(y->text), "%s", a->text);
 	for (i = 0; i < a->num; i++) {
 		if (raw_u32(&a->msgs[i], GPUCR_A_RELAY_PHASE) ==
@@ -240,4 +260,128 @@ bool relay_refused(const struct relay *y, int err, const char *words)
 	       y->error, strerror(y->error), y->text, err, strerror(err),
 	       words);
 	return false;
+}
+
+void relay_close_fds(const struct relay *y)
+{
+	const struct kfd_criu_bo_bucket *b = y->bos;
+	unsigned int i;
+
+	for (i = 0; i < y->num_bos; i++)
+		if (b[i].dmabuf_fd && b[i].dmabuf_fd != UINT32_MAX)
+			close(b[i].dmabuf_fd);
+}
+
+static int sample_call(struct raw *r, struct raw_ans *a, struct relay *y,
+		       uint8_t cmd)
+{
+	y->cmd = cmd;
+	if (relay_call(r, a, y))
+		printf("# operation %u of the sample: %s\n", cmd, y->text);
+	return y->error;
+}
+
+bool relay_sample(struct raw *r, struct raw_ans *a, pid_t pid, int fd,
+		  struct relay *y)
+{
+	int kfd = seize(pid) ? -1 : fd_of(pid, fd), sfd;
+	bool ok;
+
+	if (kfd < 0 || session_new(r, a, GPUCR_DIRECTION_CHECKPOINT, pid, kfd,
+				   &y->id, &sfd)) {
+		printf("# no session on process %d: %s\n", pid, a->text);
+		return false;
+	}
+	y->kfd_fd = -1;
+	ok = !sample_call(r, a, y, GPUCR_CMD_SESSION_PAUSE);
+	if (ok && !y->devices)
+		relay_buffers(y);
+	ok = ok && !sample_call(r, a, y, GPUCR_CMD_SESSION_CHECKPOINT);
+	if (ok)
+		relay_close_fds(y);
+	ok = ok && !sample_call(r, a, y, GPUCR_CMD_SESSION_UNPAUSE);
+	close(sfd);
+	close(kfd);
+	return ok;
+}
+
+bool relay_sample_of(struct raw *r, struct raw_ans *a, struct kfd_target *t,
+		     struct relay *y)
+{
+	struct helper h;
+	bool ok;
+
+	memset(y, 0, sizeof(*y));
+	if (!helper_start(&h, kfd_target, t)) {
+		printf("# no simulated GPU\n");
+		return false;
+	}
+	ok = relay_sample(r, a, h.pid, h.fd, y);
+	helper_stop(&h);
+	return ok;
+}
+
+bool relay_sample_bos(struct raw *r, struct raw_ans *a, unsigned int bos,
+		      struct relay *y)
+{
+	struct kfd_target t = { .bos = bos };
+
+	return relay_sample_of(r, a, &t, y);
+}
+
+struct restorer *restorer_new(const struct relay *from)
+{
+	struct restorer *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (t == MAP_FAILED)
+		exit(1);
+	t->from = *from;
+	t->sfd = -1;
+	t->error = -1;
+	return t;
+}
+
+static void restorer_call(struct restorer *t, struct raw *r, struct raw_ans *a,
+			  struct relay *y)
+{
+	const struct raw_msg *done = &a->msgs[1];
+	struct raw_req q;
+
+	relay_request(r, &q, y);
+	if (t->image_pid)
+		raw_put_u32(&q, GPUCR_A_RELAY_IMAGE_PID, t->image_pid);
+	raw_call(r, &q, a);
+	relay_answer(a, y);
+	t->error = y->error;
+	if (a->num < 2)
+		return;
+	t->kept = raw_u32(done, GPUCR_A_RELAY_KEPT);
+	t->kept_error = raw_u32(done, GPUCR_A_RELAY_KEPT_ERROR);
+}
+
+int restorer_run(void *arg)
+{
+	struct restorer *t = arg;
+	struct kfd_criu_device_bucket *dev = t->from.devices;
+	struct raw_ans *a = raw_ans_new();
+	struct relay y = t->from;
+	int kfd = open("/dev/kfd", O_RDWR), render;
+	struct raw own;
+	uint32_t gpu;
+
+	if (t->sfd >= 0)
+		close(t->sfd);
+	if (kfd < 0 || raw_open(&own) || !kfd_gpu(&gpu, &render))
+		return -1;
+	if (!t->stays_out && session_join(&own, a, t->id, kfd))
+		return -1;
+	dev->drm_fd = render;
+	y.cmd = GPUCR_CMD_SESSION_RESTORE;
+	y.id = t->id;
+	y.kfd_fd = kfd;
+	restorer_call(t, &own, a, &y);
+	if (y.error)
+		printf("# restore: %d %s\n", y.error, y.text);
+	return !y.error && y.state == GPUCR_SESSION_STATE_RESTORED ? kfd : -1;
 }

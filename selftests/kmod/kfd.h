@@ -10,6 +10,7 @@
 /* What a target makes, and what it got. */
 struct kfd_target {
 	unsigned int bos;	/* VRAM BOs of 64 KiB */
+	bool user;		/* and as much user memory as a BO */
 	bool bare;		/* opens KFD only */
 };
 
@@ -46,6 +47,7 @@ struct relay {
 	int error;		/* of the request or of the call; positive */
 	char text[256];
 	int bad;
+	bool late;
 	uint32_t state;
 	uint32_t told_pid;
 };
@@ -60,5 +62,36 @@ struct relay relay_of(uint8_t cmd, uint64_t id);
 /* Buffers for a checkpoint of what the last pause counted. */
 void relay_buffers(struct relay *y);
 bool relay_refused(const struct relay *y, int err, const char *words);
+/* The dma-bufs that a checkpoint has left in y's buffers. */
+void relay_close_fds(const struct relay *y);
+/*
+ * A whole checkpoint of a process, which is seized here, by its KFD file: y is
+ * then what a restore starts from. Buffers that y has are used, else they are
+ * made; its dma-bufs are closed. false: the output says what failed.
+ */
+bool relay_sample(struct raw *r, struct raw_ans *a, pid_t pid, int fd,
+		  struct relay *y);
+/* The same of a new target with that many BOs, or such a one, which ends with it. */
+bool relay_sample_bos(struct raw *r, struct raw_ans *a, unsigned int bos,
+		      struct relay *y);
+bool relay_sample_of(struct raw *r, struct raw_ans *a, struct kfd_target *t,
+		     struct relay *y);
+
+/* A task of a restore, for helper_start(): joins, and restores. */
+struct restorer {
+	uint64_t id;
+	struct relay from;	/* what a checkpoint gave */
+	bool stays_out;		/* does not join */
+	int sfd;		/* a copy of the session's file, closed first; -1 */
+	uint32_t image_pid;	/* 0: left out */
+	/* what came of it, where the memory is shared with the task */
+	int error;		/* positive; -1: it did not come so far */
+	uint32_t kept, kept_error;
+};
+
+/* In memory that children share. */
+struct restorer *restorer_new(const struct relay *from);
+/* Returns the number of its KFD file; -1: it has not restored. */
+int restorer_run(void *arg);
 
 #endif

@@ -5,7 +5,8 @@
  *
  * Mutations that must turn this red: no orphaning at release; no watch (copies
  * in forks, dead targets); a helper that is run while the owner still traces;
- * no adoption; any process may unpause an abandoned session.
+ * no adoption; any process may unpause an abandoned session; the drain asked
+ * about before the adoption.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,17 +47,11 @@ struct dumper {
 
 static void checkpoint(struct raw *r, struct relay *y)
 {
-	struct kfd_criu_bo_bucket *b;
-	unsigned int i;
-
 	relay_buffers(y);
 	y->cmd = GPUCR_CMD_SESSION_CHECKPOINT;
 	if (relay_call(r, ans, y))
 		_exit(4);
-	b = y->bos;
-	for (i = 0; i < y->num_bos; i++)
-		if (b[i].dmabuf_fd != UINT32_MAX)
-			close(b[i].dmabuf_fd);
+	relay_close_fds(y);
 }
 
 static void dump(struct dumper *d, int out)
@@ -96,7 +91,7 @@ static void dump(struct dumper *d, int out)
 
 static bool dumper_start(struct dumper *d)
 {
-	int out[2];
+	int out[2], st;
 	bool ok;
 
 	if (pipe2(out, O_CLOEXEC))
@@ -108,6 +103,8 @@ static bool dumper_start(struct dumper *d)
 	close(out[1]);
 	ok = read(out[0], &d->id, sizeof(d->id)) == sizeof(d->id);
 	close(out[0]);
+	if (!ok && waitpid(d->pid, &st, 0) == d->pid)
+		ktap_note("the dumper ended with status 0x%x", st);
 	return ok;
 }
 
@@ -123,8 +120,10 @@ static void murder(struct busy *b, struct dumper *d, enum stage stage)
 	memset(d, 0, sizeof(*d));
 	d->target = b;
 	d->stage = stage;
-	if (!busy_start(b) || !dumper_start(d))
-		ktap_bail("target or dumper");
+	if (!busy_start(b))
+		ktap_bail("target");
+	if (!dumper_start(d))
+		ktap_bail("dumper");
 	dumper_kill(d);
 }
 
@@ -226,6 +225,12 @@ static void test_by_hand(void)
 	busy_stop(&b);
 }
 
+static bool drain(bool on)
+{
+	return !raw_ask(&nl, ans, GPUCR_CMD_SESSION_DRAIN, false,
+			GPUCR_A_SESSION_DRAIN, on, 0, 0);
+}
+
 static void test_adoption(void)
 {
 	struct dumper d, next;
@@ -244,6 +249,13 @@ static void test_adoption(void)
 	dumper_kill(&next);
 	ktap_ok(session_wait(&nl, ans, d.id, GPUCR_SESSION_STATE_ABANDONED,
 			     LONG_MS), "and may abandon it again");
+	ktap_ok(drain(true) && dumper_start(&next) && next.id == d.id &&
+		session_state(&nl, ans, d.id) == GPUCR_SESSION_STATE_PAUSED,
+		"it is taken over while the module takes no new ones, too");
+	dumper_kill(&next);
+	ktap_ok(drain(false) &&
+		session_wait(&nl, ans, d.id, GPUCR_SESSION_STATE_ABANDONED,
+			     LONG_MS), "and abandoned as before");
 	ktap_ok(!in_child(recover_by_hand, &next) &&
 		busy_moves_within(&b, LONG_MS), "until somebody mends it");
 	busy_stop(&b);
@@ -366,7 +378,7 @@ static void test_counters(void)
 
 int main(void)
 {
-	ktap_plan(20);
+	ktap_plan(22);
 	ans = raw_ans_new();
 	if (raw_open(&nl) || raw_open(&events))
 		ktap_bail("family gpucr is absent");

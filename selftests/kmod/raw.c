@@ -114,7 +114,7 @@ static void parse_ack(struct raw_ans *a, const char *tlv, size_t len,
 		a->bad = *(uint32_t *)payload(t);
 }
 
-static void take_error(struct raw_ans *a, struct nlmsghdr *h)
+void raw_take_error(struct raw_ans *a, struct nlmsghdr *h)
 {
 	struct nlmsgerr *e = NLMSG_DATA(h);
 	size_t skip = sizeof(*e);
@@ -127,6 +127,18 @@ static void take_error(struct raw_ans *a, struct nlmsghdr *h)
 	skip = NLMSG_ALIGN(skip);
 	parse_ack(a, (char *)e + skip, NLMSG_PAYLOAD(h, skip),
 		  h->nlmsg_flags & NLM_F_CAPPED ? NULL : (char *)&e->msg);
+}
+
+/* 6.1 refuses a dump so: with the sentence, but without the attribute. */
+void raw_take_done(struct raw_ans *a, struct nlmsghdr *h)
+{
+	int *err = NLMSG_DATA(h);
+
+	a->err = -*err;
+	a->late = a->err;
+	if (h->nlmsg_flags & NLM_F_ACK_TLVS)
+		parse_ack(a, (char *)(err + 1), NLMSG_PAYLOAD(h, sizeof(*err)),
+			  NULL);
 }
 
 static void take_msg(struct raw_ans *a, struct nlmsghdr *h)
@@ -149,6 +161,7 @@ static void ans_reset(struct raw_ans *a)
 		free(a->msgs[--a->num].attrs);
 	a->err = 0;
 	a->bad = 0;
+	a->late = false;
 	a->text[0] = 0;
 }
 
@@ -163,11 +176,11 @@ static bool take(struct raw *r, struct raw_ans *a, struct nlmsghdr *h)
 	if (h->nlmsg_seq != r->seq)
 		return false;
 	if (h->nlmsg_type == NLMSG_ERROR) {
-		take_error(a, h);
+		raw_take_error(a, h);
 		return true;
 	}
 	if (h->nlmsg_type == NLMSG_DONE) {
-		a->err = -*(int *)NLMSG_DATA(h);
+		raw_take_done(a, h);
 		return true;
 	}
 	take_msg(a, h);
@@ -176,7 +189,7 @@ static bool take(struct raw *r, struct raw_ans *a, struct nlmsghdr *h)
 
 void raw_recv(struct raw *r, struct raw_ans *a)
 {
-	static char buf[RAW_BUF] __attribute__((aligned(8)));
+	static __thread char buf[RAW_BUF] __attribute__((aligned(8)));
 	struct nlmsghdr *h;
 	bool end = false;
 	ssize_t n;

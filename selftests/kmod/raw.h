@@ -14,7 +14,7 @@
 #include <linux/netlink.h>
 
 #define RAW_BUF		(1 << 16)
-#define RAW_MSGS	4096
+#define RAW_MSGS	16384
 
 struct raw {
 	int fd;
@@ -41,6 +41,7 @@ struct raw_ans {
 	int err;		/* 0 or a positive errno */
 	char text[256];		/* the kernel's sentence */
 	int bad;		/* attribute that it points to, or misses; 0 */
+	bool late;		/* refused by the end of a dump, which cannot point */
 	size_t num;
 	struct raw_msg msgs[RAW_MSGS];
 };
@@ -59,6 +60,9 @@ void raw_send(struct raw *r, struct raw_req *q);
 void raw_recv(struct raw *r, struct raw_ans *a);
 void raw_call(struct raw *r, struct raw_req *q, struct raw_ans *a);
 struct raw_ans *raw_ans_new(void);
+/* errno, sentence and attribute of an NLMSG_ERROR or NLMSG_DONE. */
+void raw_take_error(struct raw_ans *a, struct nlmsghdr *h);
+void raw_take_done(struct raw_ans *a, struct nlmsghdr *h);
 
 /* Attributes of a message. */
 bool raw_has(const struct raw_msg *m, uint16_t type);

@@ -2,7 +2,8 @@
 /*
  * Who may: every operation but info-get needs CAP_CHECKPOINT_RESTORE or
  * CAP_SYS_ADMIN, of the caller and of the opener of the socket, in the initial
- * user namespace. Each refusal has a twin that differs in that only.
+ * user namespace; session-drain needs the latter. Each refusal has a twin that
+ * differs in that only.
  *
  * Mutations that must turn this red: no check in an operation; CAP_NET_ADMIN
  * (GENL_ADMIN_PERM) instead; capable() instead of netlink_capable() (the
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,6 +25,7 @@
 #include "util.h"
 
 #define ALL_CAPS	((CAP_BIT(CAP_LAST_CAP) << 1) - 1)
+#define SETUID_CAT	"/usr/local/bin/setuid-cat"
 #define OURS		(CAP_BIT(CAP_CHECKPOINT_RESTORE) | CAP_BIT(CAP_SYS_ADMIN))
 
 struct op {
@@ -42,9 +45,16 @@ static const struct op ops[] = {
 	{ GPUCR_CMD_SESSION_UNPAUSE, true },
 	{ GPUCR_CMD_SESSION_RESTORE, true },
 	{ GPUCR_CMD_SESSION_RESUME, true },
+	{ GPUCR_CMD_QUEUE_GET, true },
+	{ GPUCR_CMD_REMAP_GET, true },
+	{ GPUCR_CMD_REMAP_SET, false },
+	{ GPUCR_CMD_REMAP_RESOLVE, false },
 };
 
 #define NUM_OPS	(sizeof(ops) / sizeof(ops[0]))
+
+/* All but info-get, session-drain, whose rule is another, and the event. */
+_Static_assert(NUM_OPS + 3 == GPUCR_CMD_MAX, "an operation is missing here");
 
 /* What a child reports: a bit for each operation that was let in. */
 static int let_in(struct raw *r)
@@ -203,6 +213,91 @@ static void test_sockets(void)
 	ktap_ok(n == NUM_OPS, "a strong writer gets all through it (%d)", n);
 }
 
+/* One message through a program that is set-uid root; the answer's verdict. */
+static int setuid_writer(void *arg)
+{
+	bool strong = *(bool *)arg;
+	struct raw_ans *a = raw_ans_new();
+	struct raw_req q;
+	struct nlmsghdr *h = (struct nlmsghdr *)&q;
+	int in[2];
+	struct raw r;
+	pid_t pid;
+
+	if (strong && raw_open(&r))
+		return 10;
+	if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+		return 11;
+	if ((!strong && raw_open(&r)) || pipe(in))
+		return 12;
+	raw_begin(&r, &q, GPUCR_CMD_SESSION_GET, true);
+	if (write(in[1], &q, h->nlmsg_len) != (ssize_t)h->nlmsg_len)
+		return 13;
+	close(in[1]);
+	pid = fork();
+	if (!pid) {
+		dup2(in[0], 0);
+		dup2(r.fd, 1);
+		execl(SETUID_CAT, SETUID_CAT, NULL);
+		_exit(1);
+	}
+	waitpid(pid, NULL, 0);
+	raw_recv(&r, a);
+	if (!a->err)
+		return 0;
+	return refused(a, EPERM, "CAP_CHECKPOINT_RESTORE") ? 1 : 2;
+}
+
+static void test_setuid(void)
+{
+	bool strong = false;
+	int n;
+
+	if (system("cp /bin/cat " SETUID_CAT " && chmod 4755 " SETUID_CAT))
+		ktap_bail("no set-uid program");
+	n = in_child(setuid_writer, &strong);
+	ktap_ok(n == 1, "a set-uid program that writes to a weak opener's socket is refused (%d)",
+		n);
+	strong = true;
+	n = in_child(setuid_writer, &strong);
+	ktap_ok(n == 0, "it is let in through the socket of root (%d)", n);
+	unlink(SETUID_CAT);
+}
+
+/* Returns 0 where session-drain is let in, 1 where it is refused. */
+static int drain(struct raw *r)
+{
+	struct raw_ans *a = raw_ans_new();
+
+	raw_ask(r, a, GPUCR_CMD_SESSION_DRAIN, false, GPUCR_A_SESSION_DRAIN, 0,
+		0, 0);
+	if (!a->err)
+		return 0;
+	return refused(a, EPERM, "needs CAP_SYS_ADMIN") ? 1 : 2;
+}
+
+static int drain_as(void *arg)
+{
+	uint64_t *caps = arg;
+	struct raw r;
+
+	keep_caps(*caps);
+	return raw_open(&r) ? 101 : drain(&r);
+}
+
+static void test_drain(void)
+{
+	uint64_t weak = ALL_CAPS & ~CAP_BIT(CAP_SYS_ADMIN);
+	uint64_t strong = CAP_BIT(CAP_SYS_ADMIN);
+	int n;
+
+	n = in_child(drain_as, &weak);
+	ktap_ok(n == 1, "session-drain is refused without CAP_SYS_ADMIN (%d)",
+		n);
+	n = in_child(drain_as, &strong);
+	ktap_ok(n == 0, "CAP_SYS_ADMIN alone lets it in (%d)", n);
+}
+
 static int join_group(void *arg)
 {
 	struct who *who = arg;
@@ -229,9 +324,11 @@ static void test_group(void)
 
 int main(void)
 {
-	ktap_plan(12);
+	ktap_plan(16);
 	test_caps();
 	test_sockets();
+	test_setuid();
+	test_drain();
 	test_group();
 	return ktap_exit();
 }

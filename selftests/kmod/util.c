@@ -88,6 +88,11 @@ bool refused(const struct raw_ans *a, int err, const char *words)
 	return false;
 }
 
+bool points_to(const struct raw_ans *a, int attr)
+{
+	return a->late || a->bad == attr;
+}
+
 int fd_of(pid_t pid, int fd)
 {
 	int pidfd = syscall(SYS_pidfd_open, pid, 0), ret;
@@ -101,6 +106,7 @@ int fd_of(pid_t pid, int fd)
 
 bool helper_start(struct helper *h, int (*fn)(void *arg), void *arg)
 {
+	pid_t parent = getpid();
 	int ready[2];
 	bool ok;
 
@@ -109,7 +115,10 @@ bool helper_start(struct helper *h, int (*fn)(void *arg), void *arg)
 	fflush(stdout);
 	h->pid = fork();
 	if (!h->pid) {
+		/* A parent killed before that would leave us for ever. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
 		h->fd = fn(arg);
 		if (write(ready[1], &h->fd, sizeof(h->fd)) != sizeof(h->fd))
 			_exit(1);
@@ -239,7 +248,8 @@ bool busy_start(struct busy *b)
 		execlp("vecloop", "vecloop", "--size", "64K", NULL);
 		_exit(127);
 	}
-	for (i = 0; i < 1000; i++) {
+	/* A minute: a debug kernel without KVM is slow. */
+	for (i = 0; i < 3000; i++) {
 		usleep(20000);
 		if (progress(b->pid) > 2)
 			break;

@@ -24,6 +24,11 @@ int seize(pid_t pid);
 
 /* Was the request refused with this errno, and with words like these? */
 bool refused(const struct raw_ans *a, int err, const char *words);
+/*
+ * Does the refusal point to this attribute? True also where the kernel cannot
+ * say: 6.1 with a dump, whose refusals come with its end.
+ */
+bool points_to(const struct raw_ans *a, int attr);
 
 /* A copy of another process's descriptor; -1 with errno. */
 int fd_of(pid_t pid, int fd);

@@ -104,6 +104,18 @@ leave_running() {
 	rm -rf "$IMG"
 }
 
+# The module is about to be exchanged: refused by name, and not for good.
+draining() {
+	gpucr session drain on
+	! criu_dump --leave-running || fail "the dump succeeded"
+	grep -a '(module-draining)' "$IMG/dump.log" || fail "$(grep -a gpucr "$IMG/dump.log")"
+	gpucr session drain off
+	rm -rf "$IMG"
+	criu_dump --leave-running
+	still_runs
+	rm -rf "$IMG"
+}
+
 round() {
 	export GPUCR_BACKEND=$1
 	must "$1: --leave-running leaves it running" leave_running
@@ -117,13 +129,14 @@ round() {
 	check "$1: error at the UNPAUSE after it" unpause_again
 }
 
-plan 20
+plan 21
 must "start" start
 round ioctl
 if has_gpucr; then
 	round netlink
+	check "netlink: while the module is drained" draining
 else
-	for i in 1 2 3 4 5 6 7 8 9; do
+	for i in 1 2 3 4 5 6 7 8 9 10; do
 		check "netlink $i" bash -c 'echo "module gpucr is not loaded"; exit 4'
 	done
 fi

@@ -30,7 +30,7 @@ trap cleanup EXIT
 # --- the application -------------------------------------------------------------------------------------------
 
 app_pids() {
-	pgrep -x 'vecloop|thunkloop|cpuloop' || true
+	pgrep -x "vecloop|thunkloop|cpuloop|shareloop" || true
 }
 
 # app_start [OPTION]...: $APP in the background, its first step done.
@@ -123,7 +123,8 @@ constant_bos() {
 }
 
 stat_value() {
-	awk -v key="$1" '$1 == key { sum += $NF; n++ } END { if (n) print sum; else exit 1 }' "$SIM/stats"
+	# Not print: some awk turn large numbers into others.
+	awk -v key="$1" '$1 == key { sum += $NF; n++ } END { if (n) printf "%.0f\n", sum; else exit 1 }' "$SIM/stats"
 }
 
 fault() {

@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bench, level 1: the plugin's own objects for GPU content, between a stand-in
+ * for libdrm and real files. Each case is a ratio measured in one run:
+ * throughput of a dump (fsync included) and of a restore, over the slower of
+ * copies and storage, each measured in the same run with the same shapes.
+ * Then how time grows with bytes and with the number of BOs.
+ *
+ * usage: native DIR [BYTES [JSON]]	DIR is on the storage to be measured
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+#include <liburing.h>
+
+#include "copy.h"
+#include "log.h"
+#include "standin.h"
+#include "workload.h"
+
+#include "../../plugin/amdgpu/plugin.h"
+
+#define RUNS		3
+#define WANTED		0.85
+#define CPU_LIMIT	0.5	/* seconds per GiB */
+/* Beside the slots: indexes, lists of BOs, rings, stacks of threads. */
+#define RSS_BESIDE	(48 * MIB)
+#define MAX_GPUS	4
+#define MIB		(UINT64_C(1) << 20)
+#define CAL_DEPTH	4	/* requests of CAL_SIZE in flight for each file */
+#define CAL_SIZE	(16 * MIB)
+
+struct result {
+	double dump, restore;		/* bytes per second, median */
+	double cpu, cpu_back;		/* seconds per GiB, engines taken off */
+	double copy, copy_back, write, read;	/* calibrations */
+	uint64_t rss, rss_back;		/* bytes at most, BOs taken off */
+	uint64_t cached;		/* of the page files, in memory */
+	uint64_t stored;
+};
+
+static int dir;
+static uint64_t bytes = 4096 * MIB;
+
+static void give_up(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static double cpu_now(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_utime.tv_sec + u.ru_stime.tv_sec +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), by_value);
+	return v[n / 2];
+}
+
+/* --- calibration: files of the same number and size, fsync included */
+
+struct cal_file {
+	struct io_uring ring;
+	int fd;
+	uint64_t size, queued, done;
+};
+
+static void cal_queue(struct cal_file *f, void *buf, bool write)
+{
+	uint64_t len = f->size - f->queued;
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&f->ring);
+
+	if (len > CAL_SIZE)
+		len = CAL_SIZE;
+	if (write)
+		io_uring_prep_write(sqe, f->fd, buf, len, f->queued);
+	else
+		io_uring_prep_read(sqe, f->fd, buf, len, f->queued);
+	io_uring_sqe_set_data(sqe, buf);
+	f->queued += len;
+	if (io_uring_submit(&f->ring) < 0)
+		give_up("io_uring");
+}
+
+static void cal_wait(struct cal_file *f, bool write)
+{
+	struct io_uring_cqe *cqe;
+	void *buf;
+
+	if (io_uring_wait_cqe(&f->ring, &cqe))
+		give_up("io_uring");
+	if (cqe->res <= 0) {
+		errno = -cqe->res;
+		give_up("calibration");
+	}
+	f->done += cqe->res;
+	buf = io_uring_cqe_get_data(cqe);
+	io_uring_cqe_seen(&f->ring, cqe);
+	if (f->queued < f->size)
+		cal_queue(f, buf, write);
+}
+
+static void cal_name(char *name, size_t len, unsigned int i)
+{
+	snprintf(name, len, "calibration-%u", i);
+}
+
+static void cal_open(struct cal_file *f, unsigned int i, bool write)
+{
+	char name[32];
+
+	cal_name(name, sizeof(name), i);
+	f->fd = openat(dir, name, (write ? O_WRONLY | O_CREAT | O_TRUNC :
+				   O_RDONLY) | O_DIRECT, 0600);
+	if (f->fd < 0 && errno == EINVAL)
+		f->fd = openat(dir, name, write ? O_WRONLY | O_CREAT | O_TRUNC :
+			       O_RDONLY, 0600);
+	if (f->fd < 0 || io_uring_queue_init(CAL_DEPTH, &f->ring, 0))
+		give_up(name);
+}
+
+/* Bytes per second to or from files of size bytes each. */
+static double cal_run(unsigned int files, uint64_t size, void **bufs,
+		      bool write)
+{
+	struct cal_file f[MAX_GPUS] = { 0 };
+	double start = now();
+	unsigned int i, j;
+	bool more = true;
+
+	for (i = 0; i < files; i++) {
+		cal_open(&f[i], i, write);
+		f[i].size = size;
+		for (j = 0; j < CAL_DEPTH && f[i].queued < size; j++)
+			cal_queue(&f[i], bufs[i * CAL_DEPTH + j], write);
+	}
+	while (more) {
+		more = false;
+		for (i = 0; i < files; i++) {
+			if (f[i].done == size)
+				continue;
+			cal_wait(&f[i], write);
+			more = true;
+		}
+	}
+	for (i = 0; i < files; i++) {
+		if (write && fsync(f[i].fd))
+			give_up("fsync");
+		close(f[i].fd);
+		io_uring_queue_exit(&f[i].ring);
+	}
+	return files * size / (now() - start);
+}
+
+static void *cal_buffer(unsigned int n)
+{
+	uint64_t *p = aligned_alloc(4096, CAL_SIZE);
+	size_t i;
+
+	if (!p)
+		give_up("calibration");
+	for (i = 0; i < CAL_SIZE / sizeof(*p); i++)
+		p[i] = (i + n) * UINT64_C(0x9e3779b97f4a7c15);
+	return p;
+}
+
+/* Best of the runs, in both directions. */
+static void calibrate_storage(unsigned int files, uint64_t size,
+			      double *write, double *read)
+{
+	void *bufs[MAX_GPUS * CAL_DEPTH];
+	unsigned int i;
+	char name[32];
+
+	for (i = 0; i < files * CAL_DEPTH; i++)
+		bufs[i] = cal_buffer(i);
+	*write = *read = 0;
+	for (i = 0; i < RUNS; i++) {
+		double w = cal_run(files, size, bufs, true);
+		double r = cal_run(files, size, bufs, false);
+
+		*write = w > *write ? w : *write;
+		*read = r > *read ? r : *read;
+	}
+	for (i = 0; i < files; i++) {
+		cal_name(name, sizeof(name), i);
+		unlinkat(dir, name, 0);
+	}
+	for (i = 0; i < files * CAL_DEPTH; i++)
+		free(bufs[i]);
+}
+
+/* --- calibration: the engines alone, from the BOs to nowhere */
+
+struct copier {
+	pthread_t thread;
+	const struct content_job *job;
+	struct gpucr_copy_bo *bos;
+	size_t num;
+};
+
+static int put_nowhere(void *arg, uint64_t pos, void *buf, size_t len)
+{
+	(void)arg;
+	(void)pos;
+	(void)buf;
+	(void)len;
+	return 0;
+}
+
+static int settle_nothing(void *arg, void *buf, size_t len)
+{
+	(void)arg;
+	(void)buf;
+	(void)len;
+	return 0;
+}
+
+static void *copy_alone(void *arg)
+{
+	static const struct gpucr_copy_sink nowhere = {
+		.put = put_nowhere, .settle = settle_nothing,
+	};
+	struct copier *k = arg;
+	struct gpucr_copy_config cfg = {
+		.gpu_id = k->job->cfg.gpu_id,
+		.deadline_ms = GPUCR_COPY_DEADLINE_MS,
+	};
+	struct gpucr_copy *c;
+
+	gpucr_copy_size(&cfg, MAIN_SLOTS, MAIN_SLOT_SIZE, 0);
+	if (gpucr_copy_open(&cfg, &c) ||
+	    gpucr_copy_from_gpu(c, k->bos, k->num, &nowhere))
+		give_up("copy");
+	gpucr_copy_close(c);
+	return NULL;
+}
+
+static double copy_run(const struct content_job *jobs, unsigned int gpus,
+		       const struct gpucr_kfd_state *s)
+{
+	struct copier k[MAX_GPUS] = { 0 };
+	double start;
+	unsigned int i, j;
+
+	for (i = 0; i < gpus; i++) {
+		k[i].job = &jobs[i];
+		k[i].bos = calloc(s->n.num_bos, sizeof(*k[i].bos));
+		for (j = i; j < s->n.num_bos; j += gpus)
+			k[i].bos[k[i].num++] = (struct gpucr_copy_bo){
+				.dmabuf_fd = s->bos[j].dmabuf_fd,
+				.index = j,
+				.size = s->bos[j].size,
+			};
+	}
+	start = now();
+	for (i = 0; i < gpus; i++)
+		pthread_create(&k[i].thread, NULL, copy_alone, &k[i]);
+	for (i = 0; i < gpus; i++)
+		pthread_join(k[i].thread, NULL);
+	start = now() - start;
+	for (i = 0; i < gpus; i++)
+		free(k[i].bos);
+	return bytes / start;
+}
+
+/* Best of the runs. */
+static double calibrate_copy(const struct content_job *jobs, unsigned int gpus,
+			     const struct gpucr_kfd_state *s)
+{
+	double best = 0;
+	unsigned int i;
+
+	for (i = 0; i < RUNS; i++) {
+		double rate = copy_run(jobs, gpus, s);
+
+		best = rate > best ? rate : best;
+	}
+	return best;
+}
+
+/* --- measurement */
+
+/* A line of /proc/self/status, in bytes. */
+static uint64_t status_bytes(const char *name)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), " %llu", &kib);
+	}
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* From here on the peak is counted; what is in memory now is no part of it. */
+static uint64_t rss_begin(void)
+{
+	int fd = open("/proc/self/clear_refs", O_WRONLY);
+
+	if (fd < 0 || write(fd, "5", 1) != 1)
+		give_up("/proc/self/clear_refs");
+	close(fd);
+	return status_bytes("VmRSS:");
+}
+
+static uint64_t rss_grown(uint64_t before)
+{
+	uint64_t peak = status_bytes("VmHWM:");
+
+	return peak > before ? peak - before : 0;
+}
+
+/* Of a file, bytes that the page cache has. */
+static uint64_t cached_bytes(const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY);
+	unsigned char *in;
+	struct stat st;
+	uint64_t n = 0;
+	size_t i, pages;
+	void *map;
+
+	if (fd < 0 || fstat(fd, &st) || !st.st_size) {
+		close(fd);
+		return 0;
+	}
+	pages = (st.st_size + 4095) / 4096;
+	in = malloc(pages);
+	map = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (!in || map == MAP_FAILED || mincore(map, st.st_size, in))
+		give_up(name);
+	for (i = 0; i < pages; i++)
+		n += in[i] & 1 ? 4096 : 0;
+	munmap(map, st.st_size);
+	free(in);
+	close(fd);
+	return n;
+}
+
+static double cpu_used(double since_all, double since_engines)
+{
+	return (cpu_now() - since_all - (standin_cpu() - since_engines)) /
+	       (bytes / (double)(1024 * MIB));
+}
+
+static void dump_once(const struct gpucr_kfd_state *s, unsigned int gpus,
+		      struct gpucr_img_pages *pages, double *rate, double *cpu)
+{
+	double start, all = cpu_now(), engines = standin_cpu();
+	struct content_job jobs[MAX_GPUS];
+	unsigned int i;
+
+	for (i = 0; i < gpus; i++)
+		gpucr_chunks_clear(&pages[i].chunks);
+	workload_jobs(jobs, gpus, s, pages, dir, true);
+	start = now();
+	if (content_dump(jobs, gpus, NULL))
+		give_up("dump");
+	*rate = bytes / (now() - start);
+	*cpu = cpu_used(all, engines);
+}
+
+static void restore_once(const struct gpucr_kfd_state *s, unsigned int gpus,
+			 struct gpucr_img_pages *pages, double *rate,
+			 double *cpu)
+{
+	double start, all = cpu_now(), engines = standin_cpu();
+	struct content_job jobs[MAX_GPUS];
+
+	workload_jobs(jobs, gpus, s, pages, dir, false);
+	start = now();
+	if (content_restore(jobs, gpus))
+		give_up("restore");
+	*rate = bytes / (now() - start);
+	*cpu = cpu_used(all, engines);
+}
+
+static void measure_dump(const struct gpucr_kfd_state *s, unsigned int gpus,
+			 struct gpucr_img_pages *pages, struct result *r)
+{
+	double rate[RUNS], cpu[RUNS];
+	uint64_t before = rss_begin();
+	unsigned int i;
+
+	for (i = 0; i < RUNS; i++)
+		dump_once(s, gpus, pages, &rate[i], &cpu[i]);
+	r->rss = rss_grown(before);
+	for (i = 0; i < gpus; i++) {
+		r->stored += pages[i].chunks.file_bytes;
+		r->cached += cached_bytes(pages[i].file);
+	}
+	r->dump = median(rate, RUNS);
+	r->cpu = median(cpu, RUNS);
+}
+
+static void measure_restore(const struct set *set,
+			    const struct gpucr_kfd_state *s, unsigned int gpus,
+			    struct gpucr_img_pages *pages, struct result *r)
+{
+	double rate[RUNS], cpu[RUNS];
+	unsigned int i;
+
+	for (i = 0; i < RUNS; i++) {
+		uint64_t before, grown;
+
+		workload_poison(s);
+		before = rss_begin();
+		restore_once(s, gpus, pages, &rate[i], &cpu[i]);
+		grown = rss_grown(before);
+		r->rss_back = grown > r->rss_back ? grown : r->rss_back;
+		if (!workload_check(set, s))
+			exit(1);
+	}
+	r->restore = median(rate, RUNS);
+	r->cpu_back = median(cpu, RUNS);
+}
+
+/* write and read of *r are known. */
+static void measure(const struct set *set, unsigned int gpus, double factor,
+		    const struct gpucr_kfd_state *s, struct result *r)
+{
+	struct gpucr_img_pages pages[MAX_GPUS] = { 0 };
+	struct content_job jobs[MAX_GPUS];
+	unsigned int i;
+
+	workload_jobs(jobs, gpus, s, pages, dir, true);
+	standin_set_rate(factor * r->write / gpus);
+	r->copy = calibrate_copy(jobs, gpus, s);
+	measure_dump(s, gpus, pages, r);
+	standin_set_rate(factor * r->read / gpus);
+	r->copy_back = calibrate_copy(jobs, gpus, s);
+	measure_restore(set, s, gpus, pages, r);
+	for (i = 0; i < gpus; i++) {
+		gpucr_chunks_clear(&pages[i].chunks);
+		unlinkat(dir, pages[i].file, 0);
+	}
+}
+
+/* Of the time that the slower of engines and storage needs. */
+static double eta(double rate, double copy, double storage, uint64_t stored)
+{
+	double least = bytes / copy, other = stored / storage;
+
+	return (least > other ? least : other) * rate / bytes;
+}
+
+static void number(struct json_object *o, const char *key, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.3f", value);
+	json_object_object_add(o, key, json_object_new_double_s(value, text));
+}
+
+static void integer(struct json_object *o, const char *key, uint64_t value)
+{
+	json_object_object_add(o, key, json_object_new_int64(value));
+}
+
+static struct json_object *as_json(const struct set *set, unsigned int gpus,
+				   double factor, const struct result *r)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "set", json_object_new_string(set->name));
+	integer(o, "gpus", gpus);
+	integer(o, "bytes", bytes);
+	integer(o, "stored_bytes", r->stored);
+	number(o, "copy_to_storage", factor);
+	number(o, "storage_write_bytes_per_s", r->write);
+	number(o, "storage_read_bytes_per_s", r->read);
+	number(o, "copy_bytes_per_s", r->copy);
+	number(o, "copy_back_bytes_per_s", r->copy_back);
+	number(o, "dump_bytes_per_s", r->dump);
+	number(o, "restore_bytes_per_s", r->restore);
+	number(o, "dump_ratio", eta(r->dump, r->copy, r->write, r->stored));
+	number(o, "restore_ratio", eta(r->restore, r->copy_back, r->read,
+				       r->stored));
+	number(o, "cpu_s_per_gib", r->cpu);
+	number(o, "restore_cpu_s_per_gib", r->cpu_back);
+	integer(o, "rss_bytes", r->rss);
+	integer(o, "restore_rss_bytes", r->rss_back);
+	integer(o, "page_cache_bytes", r->cached);
+	return o;
+}
+
+static bool report(struct json_object *all, const struct set *set,
+		   unsigned int gpus, double factor, const struct result *r)
+{
+	double d = eta(r->dump, r->copy, r->write, r->stored);
+	double b = eta(r->restore, r->copy_back, r->read, r->stored);
+	bool good = d >= WANTED && b >= WANTED && r->cpu <= CPU_LIMIT &&
+		    r->cpu_back <= CPU_LIMIT &&
+		    r->rss <= MAIN_SLOTS * MAIN_SLOT_SIZE * gpus + RSS_BESIDE &&
+		    r->rss_back <= TASK_SLOTS * TASK_SLOT_SIZE * gpus +
+				   RSS_BESIDE;
+
+	printf("%-9s %4u %5.2f %6.0f %6.0f %6.0f %6.0f %6.0f %7.0f %6.2f %6.2f %5.2f %5.2f %5.0f %5.0f %6.0f  %s\n",
+	       set->name, gpus, factor, r->write / MIB, r->read / MIB,
+	       r->copy / MIB, r->copy_back / MIB, r->dump / MIB,
+	       r->restore / MIB, d, b, r->cpu, r->cpu_back,
+	       r->rss / (double)MIB, r->rss_back / (double)MIB,
+	       r->cached / (double)MIB, good ? "ok" : "BELOW");
+	fflush(stdout);
+	json_object_array_add(all, as_json(set, gpus, factor, r));
+	return good;
+}
+
+static const struct set sets[] = {
+	{ "one", 0, false, false },
+	{ "4m", 4 * MIB, false, false },
+	{ "64k", 64 * 1024, false, false },
+	{ "4m-zeros", 4 * MIB, true, false },
+};
+
+#define NUM_SETS	(sizeof(sets) / sizeof(sets[0]))
+
+/* 40,960 BOs of 64 KiB where the others have 4 GiB. */
+static uint64_t set_bytes(const struct set *set, uint64_t all)
+{
+	return set->bo_size == 64 * 1024 ? all / 8 * 5 : all;
+}
+
+/* All rates of one set on so many GPUs. Returns how many are below. */
+static unsigned int run_set(struct json_object *all, const struct set *set,
+			    unsigned int gpus)
+{
+	static const double factors[] = { 0.25, 1, 4 };
+	struct gpucr_kfd_state s;
+	struct result cal = { 0 };
+	unsigned int i, below = 0;
+
+	workload_make(set, gpus, bytes, &s);
+	calibrate_storage(gpus, bytes / gpus / (set->half_zero ? 2 : 1),
+			  &cal.write, &cal.read);
+	for (i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+		struct result r = cal;
+
+		measure(set, gpus, factors[i], &s, &r);
+		below += !report(all, set, gpus, factors[i], &r);
+	}
+	workload_free(&s);
+	return below;
+}
+
+/* Seconds of a dump and of a restore, engines as fast as they can. */
+static void grow_point(struct json_object *to, const struct set *set)
+{
+	struct gpucr_img_pages pages[MAX_GPUS] = { 0 };
+	struct json_object *o = json_object_new_object();
+	struct gpucr_kfd_state s;
+	struct result r = { 0 };
+
+	workload_make(set, 1, bytes, &s);
+	standin_set_rate(0);
+	measure_dump(&s, 1, pages, &r);
+	measure_restore(set, &s, 1, pages, &r);
+	printf("%8llu MiB %8u BOs: dump %7.3f s, restore %7.3f s\n",
+	       (unsigned long long)bytes / MIB, s.n.num_bos, bytes / r.dump,
+	       bytes / r.restore);
+	fflush(stdout);
+	integer(o, "bytes", bytes);
+	integer(o, "bos", s.n.num_bos);
+	number(o, "dump_s", bytes / r.dump);
+	number(o, "restore_s", bytes / r.restore);
+	json_object_array_add(to, o);
+	gpucr_chunks_clear(&pages[0].chunks);
+	unlinkat(dir, pages[0].file, 0);
+	workload_free(&s);
+}
+
+/* More bytes in BOs of one size; as many bytes in more BOs. */
+static void grow(struct json_object *doc, uint64_t all)
+{
+	struct json_object *by_bytes = json_object_new_array();
+	struct json_object *by_bos = json_object_new_array();
+	static const uint64_t sizes[] = {
+		16 * MIB, MIB, 256 << 10, 128 << 10, 64 << 10,
+	};
+	struct set set = { .name = "growth", .bo_size = 4 * MIB };
+	unsigned int i;
+
+	for (i = 1; i <= 5; i++) {
+		bytes = all / 5 / (16 * MIB) * (16 * MIB) * i;
+		if (bytes)
+			grow_point(by_bytes, &set);
+	}
+	bytes = all / 8 * 5;
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		set.bo_size = sizes[i];
+		grow_point(by_bos, &set);
+	}
+	json_object_object_add(doc, "growth_bytes", by_bytes);
+	json_object_object_add(doc, "growth_bos", by_bos);
+}
+
+static void quiet(enum gpucr_log_level level, const char *text)
+{
+	if (level <= GPUCR_LOG_WARN)
+		fprintf(stderr, "%s\n", text);
+}
+
+static void run_all(uint64_t all, const char *machine, const char *file)
+{
+	struct json_object *doc = json_object_new_object();
+	struct json_object *cases = json_object_new_array();
+	unsigned int i, gpus, below = 0;
+
+	json_object_object_add(doc, "machine", json_object_new_string(machine));
+	json_object_object_add(doc, "cases", cases);
+	for (i = 0; i < NUM_SETS; i++) {
+		bytes = set_bytes(&sets[i], all);
+		for (gpus = 1; gpus <= MAX_GPUS; gpus *= 2)
+			below += run_set(cases, &sets[i], gpus);
+	}
+	grow(doc, all);
+	if (file)
+		json_object_to_file_ext(file, doc, JSON_C_TO_STRING_PRETTY);
+	printf("%u of %zu cases below what is wanted\n", below,
+	       json_object_array_length(cases));
+	json_object_put(doc);
+	if (below)
+		exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	const char *machine = getenv("BENCH_MACHINE");
+
+	if (argc < 2 || argc > 4) {
+		fprintf(stderr, "usage: %s DIR [BYTES [JSON]]\n", argv[0]);
+		return 2;
+	}
+	dir = open(argv[1], O_RDONLY | O_DIRECTORY);
+	if (dir < 0)
+		give_up(argv[1]);
+	if (argc > 2)
+		bytes = strtoull(argv[2], NULL, 0);
+	if (!bytes || bytes % (128 * MIB)) {
+		fprintf(stderr, "BYTES: a multiple of 128 MiB\n");
+		return 2;
+	}
+	gpucr_log_set_sink(quiet);
+	printf("MiB/s, median of %d, calibrations best of %d; ratios to the slower of copies and storage, wanted %.2f;\n"
+	       "CPU seconds per GiB without the engines' own, at most %.1f; MiB at most in memory beside the BOs, and of the\n"
+	       "page files in the page cache\n",
+	       RUNS, RUNS, WANTED, CPU_LIMIT);
+	printf("%-9s %4s %5s %6s %6s %6s %6s %6s %7s %6s %6s %5s %5s %5s %5s %6s\n",
+	       "BOS", "GPUS", "COPY:", "WRITE", "READ", "COPY", "BACK", "DUMP",
+	       "RESTORE", "D/MIN", "R/MIN", "DCPU", "RCPU", "DRSS", "RRSS",
+	       "CACHED");
+	run_all(bytes, machine ? machine : "not told", argc > 3 ? argv[3] : NULL);
+	return 0;
+}
