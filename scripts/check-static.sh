@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Everything that can be said about the tree without running it. Prints KTAP; a failed check shows what it found.
 #
-# usage: check-static.sh [CHECK...]      default: all, see CHECKS
+# usage: check-static.sh [CHECK...]          default: all, see CHECKS
+#        check-static.sh --without CHECK     all but one
 # shellcheck disable=SC2317 # the checks are called by name
 set -uo pipefail
 # shellcheck source=selftests/vm/common.sh
@@ -79,7 +80,8 @@ check_checkpatch() {
 check_sparse() {
 	local log
 	log=$(SPARSE=1 "$VM_DIR/build.sh" "$GUEST" kmod kfdsim 2>&1) || found "$log" || return 1
-	found "$(grep -E '/ksrc/.*: (warning|error):' <<<"$log")"
+	# What it says of the kernel's own headers is not ours. 7.x names our files without a directory before them.
+	found "$(grep -E '^[^ ]+: (warning|error):' <<<"$log" | grep -vE '^(/usr/src|/lib/modules)/')"
 }
 
 check_shellcheck() {
@@ -155,6 +157,10 @@ check_includes() {
 
 main() {
 	local n=0 bad=0 check out start
+	if [[ ${1-} == --without ]]; then
+		# shellcheck disable=SC2046 # names of checks
+		set -- $(printf '%s\n' "${CHECKS[@]}" | grep -vx "$2")
+	fi
 	[[ $# -gt 0 ]] || set -- "${CHECKS[@]}"
 	echo "KTAP version 1"
 	echo "1..$#"

@@ -15,6 +15,8 @@ PACKAGES=(
 	protobuf-c-compiler libxxhash-dev libzstd-dev liburing-dev libjson-c-dev libcmocka-dev
 	# static checks; linux-source carries checkpatch.pl and the netlink code generator
 	sparse shellcheck cppcheck perl python3-yaml python3-jsonschema linux-source-6.12
+	# libFuzzer
+	clang libclang-rt-dev
 )
 PACKAGES_DEBUG=(flex bison bc libelf-dev libssl-dev)
 

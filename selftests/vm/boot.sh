@@ -12,9 +12,9 @@
 #   LAB_MEM [3G]  LAB_CPUS [2]  LAB_TIMEOUT [300] seconds  KERNEL [stock] or debug
 #   LAB_OUT        host directory, writable in the guest as $LAB_OUT
 #   LAB_IN         host directory, read-only in the guest as $LAB_IN
-#   LAB_DISK       size of an ext4 disk mounted on /data (e.g. 2G)
+#   LAB_DISK       size of an ext4 disk mounted on /data (e.g. 2G)     LAB_DISK_CACHE [unsafe]  QEMU's cache mode for it
 #   LAB_MODULES    [gpucr kfdsim]; "none" loads nothing        LAB_KFDSIM_ARGS  parameters for kfdsim
-#   LAB_TOPOLOGY, LAB_PERSONALITY   given to kfdsim as topology= and personality=
+#   LAB_TOPOLOGY, LAB_PERSONALITY   given to kfdsim as topology= and personality=; a host directory is a captured topology
 #   LAB_PLUGIN     [gpucr]; "none" leaves /usr/lib/criu as Debian made it
 #   LAB_DEVICES    more hardware: virtio-gpu, bochs
 #   LAB_BLACKLIST  [amdgpu] modules that must not load; "none" for the boot that loads the real driver
@@ -22,6 +22,7 @@
 #   LAB_SMAP       [0]; 1 keeps SMAP and SMEP on under TCG (three times slower copies)
 #   LAB_APPEND     more kernel command line
 #   LAB_GRACE      [180] seconds beyond LAB_TIMEOUT before a silent guest counts as dead
+#   LAB_SLOTS      [number of CPUs] guests at once on this machine, whoever starts them; the next one waits
 #   LAB_LOG        [build/lab] where the last guest's console.log and dmesg.log go
 # Every other variable whose name starts with GPUCR_, LAB_ or TEST_ is set in the guest as it is here.
 set -euo pipefail
@@ -93,13 +94,15 @@ disk_args() {
 	[[ -n ${LAB_DISK-} ]] || return 0
 	truncate -s "$LAB_DISK" "$RUN/data.img"
 	mke2fs -q -t ext4 -O ^has_journal -m 0 "$RUN/data.img" >/dev/null
-	printf '%s\n' -drive "file=$RUN/data.img,if=virtio,format=raw,cache=unsafe"
+	printf '%s\n' -drive "file=$RUN/data.img,if=virtio,format=raw,cache=${LAB_DISK_CACHE:-unsafe}"
 }
 
 cmdline() {
 	local line='console=ttyS0 quiet loglevel=4 panic=-1 panic_on_warn=1 oops=panic mitigations=off tsc=reliable'
 	# A busy host makes the guest's check of its timer fail.
 	line+=' no_timer_check'
+	# The others come with guest-init.sh, when the kernel has patched its code.
+	line+=' maxcpus=1'
 	[[ ${LAB_BLACKLIST:=amdgpu} == none ]] || line+=" module_blacklist=${LAB_BLACKLIST// /,}"
 	echo "$line ${LAB_APPEND-}"
 }
@@ -108,6 +111,10 @@ cmdline() {
 write_control() {
 	local v
 	mkdir -p "$RUN/ctl"
+	if [[ -d ${LAB_TOPOLOGY-} ]]; then
+		"$TOP/selftests/kfdsim/simctl" pack "$LAB_TOPOLOGY" "$RUN/ctl/topology" || die "LAB_TOPOLOGY cannot be packed"
+		LAB_TOPOLOGY=/run/lab/topology
+	fi
 	printf '%s\n' "$1" >"$RUN/ctl/cmd"
 	export LAB_TIMEOUT LAB_GUEST=$GUEST LAB_KERNEL=${KERNEL:-stock} LAB_SHELL=$2
 	for v in $(compgen -e | grep -E '^(GPUCR|LAB|TEST)_'); do
@@ -138,6 +145,20 @@ qemu_args() {
 	ARGS+=("${more[@]}")
 	[[ -z ${LAB_OUT-} ]] || mapfile -t -O ${#ARGS[@]} ARGS < <(share_args out "$(realpath "$LAB_OUT")")
 	[[ -z ${LAB_IN-} ]] || mapfile -t -O ${#ARGS[@]} ARGS < <(share_args in "$(realpath "$LAB_IN")" ro)
+}
+
+# More emulated guests than CPUs starve each other into time-outs. Waits, before any clock of the guest runs, for one
+# of LAB_SLOTS locks, which QEMU inherits as fd 8 and gives up when it ends.
+take_slot() {
+	local dir=$CACHE/slots n
+	mkdir -p "$dir"
+	while :; do
+		for ((n = 0; n < ${LAB_SLOTS:-$(nproc)}; n++)); do
+			exec 8>"$dir/$n.lock"
+			flock -n 8 && return
+		done
+		sleep 1
+	done
 }
 
 # The guest's output comes through a pipe and cat: QEMU would make our stdout non-blocking for all who share it.
@@ -182,13 +203,15 @@ main() {
 	[[ $2 == --shell ]] && LAB_SHELL=1
 	[[ $LAB_SHELL == 0 || -t 0 ]] || die "a shell needs a terminal"
 	"$VM_DIR/image.sh" "$GUEST"
-	local img kernel initrd
+	local img kernel initrd criu
 	img=$("$VM_DIR/image.sh" "$GUEST" guest)
 	kernel=$img/vmlinuz initrd=$img/initrd
+	criu=$("$VM_DIR/criu.sh" "$GUEST_NAME")
 	trap cleanup EXIT
 	trap 'exit 130' INT TERM HUP
 	RUN=$(mktemp -d /tmp/gpucr-lab.XXXXXX)
 	write_control "$2" "$LAB_SHELL"
+	[[ -z $criu ]] || cp -r "$criu" "$RUN/ctl/criu"
 	if [[ ${KERNEL:-stock} == debug ]]; then
 		kernel=$("$VM_DIR/debug-kernel.sh" path)
 		cp -r "$kernel/modules" "$RUN/ctl/modules"
@@ -196,6 +219,7 @@ main() {
 	fi
 	[[ -z ${LAB_OUT-} ]] || mkdir -p "$LAB_OUT"
 	qemu_args "$img" "$kernel" "$initrd"
+	take_slot
 	if [[ $LAB_SHELL == 1 ]]; then
 		"${ARGS[@]}" 2>"$RUN/qemu.err" || true
 	else

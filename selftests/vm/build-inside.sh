@@ -32,8 +32,10 @@ source_files() {
 # kbuild DIR-IN-KSRC OUT: W=1, and a warning is an error: in an incremental build it would be seen only once.
 kbuild() {
 	local ko sparse=()
-	# 2: also what is compiled already.
-	[[ -z ${SPARSE-} ]] || sparse=(C=2 CF=-D__CHECK_ENDIAN__)
+	# 2: also what is compiled already. Twice, since 7.x asks a script that the headers' packages leave out.
+	# Debian 13's sparse does not know typeof_unqual, and cannot count a literal, which MODULE_INFO of 7.3 has it do.
+	[[ -z ${SPARSE-} ]] || sparse=(C=2 KBUILD_CHECKSRC=2 "CF=-D__CHECK_ENDIAN__ \
+		-D__typeof_unqual__=__typeof__ -D'__builtin_strlen(s)=(sizeof(s) - 1)'")
 	make -s -C "$KDIR" M="$O/ksrc/$1" W=1 KCFLAGS=-Werror -j"$JOBS" "${sparse[@]}" "${EXTRA[@]}" modules
 	mkdir -p "$O/$2"
 	find "$O/ksrc/$1" -name '*.ko' | if [[ $2 == kmod ]]; then grep -v "/selftests/"; else cat; fi |

@@ -16,13 +16,15 @@ need_root() {
 	[[ $(id -u) -eq 0 ]] || die "must be root (chroot, mounts)"
 }
 
-# Sets SUITE SOURCES KERNEL_PACKAGE HEADERS_PACKAGE CRIU_PACKAGE and the optional APT_OPTS, MKFS_SIZE.
+# Sets SUITE SOURCES KERNEL_PACKAGE HEADERS_PACKAGE CRIU_PACKAGE and the optional APT_OPTS, MKFS_SIZE. A guest with a
+# BASE is that one (its images, its build: GUEST) but for its CRIU, from CRIU_SOURCES; GUEST_NAME is its own.
 guest_load() {
 	local conf=$VM_DIR/guests/$1.conf
 	[[ -f $conf ]] || die "no guest '$1'; there are: $(guest_names)"
-	GUEST=$1 APT_OPTS='' MKFS_SIZE=3G
+	GUEST_NAME=$1 BASE='' CRIU_SOURCES='' APT_OPTS='' MKFS_SIZE=3G
 	# shellcheck source=/dev/null
 	. "$conf"
+	GUEST=${BASE:-$1}
 }
 
 guest_names() {

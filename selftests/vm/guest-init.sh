@@ -68,6 +68,8 @@ install_programs() {
 	if [[ ${LAB_PLUGIN:-gpucr} != none && -f $O/plugin/amdgpu_plugin.so ]]; then
 		install -D -m 755 "$O/plugin/amdgpu_plugin.so" /usr/lib/criu/amdgpu_plugin.so
 	fi
+	# Another CRIU than the image's.
+	[[ ! -d $CTL/criu ]] || install -m 755 "$CTL"/criu/usr/sbin/criu /usr/sbin/criu
 	[[ ! -f $O/bin/gpucr ]] || install -m 755 "$O/bin/gpucr" /usr/sbin/gpucr
 	local f
 	for f in "$O"/apps/*; do
@@ -81,7 +83,21 @@ install_programs() {
 hold_perf() {
 	[[ -x /usr/local/bin/perfhold ]] || return 0
 	setsid perfhold </dev/null >/dev/kmsg 2>&1 &
+	# Until it has done what it is there for.
+	local n
+	for ((n = 0; n < 50; n++)); do
+		[[ $(readlink /proc/$!/fd/* 2>/dev/null) != *perf_event* ]] || break
+		sleep 0.1
+	done
 	disown
+}
+
+# Up to here there was one. Code that is patched while two emulated CPUs run it can be seen half-patched.
+start_cpus() {
+	local f
+	for f in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		[[ ! -w $f ]] || echo 1 >"$f"
+	done
 }
 
 # What was asked for by name must load; of the default, what is not built yet is only mentioned.
@@ -124,6 +140,7 @@ session() {
 	export O
 	install_modules && install_programs
 	hold_perf
+	start_cpus
 	if load_modules; then
 		run_command
 		rc=$?

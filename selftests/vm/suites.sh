@@ -43,7 +43,7 @@ record() {
 }
 
 parse_list() {
-	awk -v suite="$1" -v guest="$GUEST" -v kernel="${KERNEL:-stock}" -v bootkeys="$BOOT_KEYS" \
+	awk -v suite="$1" -v guest="$GUEST_NAME" -v kernel="${KERNEL:-stock}" -v bootkeys="$BOOT_KEYS" \
 		-f "$VM_DIR/tests-list.awk" "$SELFTESTS/$1/tests.list"
 }
 
@@ -83,7 +83,7 @@ run_boot() {
 			export_boot_key "$1"
 			LAB_OUT=$PWD/$out LAB_LOG=$LOGS LAB_DMESG=ignore \
 				LAB_TIMEOUT=$(awk '{ t += $3 + 15 } END { print t + 60 }' plan) \
-				exec "$VM_DIR/boot.sh" "$GUEST" /src/selftests/vm/run-tests.sh
+				exec "$VM_DIR/boot.sh" "$GUEST_NAME" /src/selftests/vm/run-tests.sh
 		) || rc=$?
 		touch "$out/results" "$out/begun" "$out/done"
 		cat "$out/results" >>results
@@ -114,7 +114,7 @@ native() {
 		enter_chroot "$("$VM_DIR/image.sh" "$GUEST" build)/root" "O=$o" "GPUCR=$o/bin/gpucr" \
 			timeout -k 10 "$4" env -C "/src/selftests/$1" "/src/$path"
 	else
-		GUEST=$GUEST timeout -k 10 "$4" env -C "$SELFTESTS/$1" "$TOP/$path"
+		GUEST=$GUEST_NAME timeout -k 10 "$4" env -C "$SELFTESTS/$1" "$TOP/$path"
 	fi
 }
 
@@ -170,6 +170,7 @@ finish_jobs() {
 	wait || true
 	show_done
 	for dir in "$WORK"/job.*/; do
+		[[ -d $dir ]] || continue
 		[[ ! -e $dir/shown ]] || continue
 		cat "$dir/out"
 		printf 'fail\t%s\t%s\n' lab "a job ended before its end" >>"$WORK/results"
@@ -213,7 +214,7 @@ run_suite() {
 		record fail "$suite" "tests.list is wrong"
 	elif [[ -s $WORK/tests ]]; then
 		cat "$WORK/tests" >>"$WORK/selected"
-		echo "-- $suite on $GUEST${CANARY:+, canary}"
+		echo "-- $suite on $GUEST_NAME${CANARY:+, canary}"
 		start_tests
 	elif [[ -z ${TEST-} && ${KERNEL:-stock} != debug ]]; then
 		# A suite may be all native, which the debug kernel leaves out; else an empty list is a mistake.
@@ -277,7 +278,7 @@ main() {
 	else
 		: "${LAB_JOBS:=$(nproc)}"
 	fi
-	LOGS=$TOP/build/check/$GUEST
+	LOGS=$TOP/build/check/$GUEST_NAME
 	mkdir -p "$LOGS"
 	WORK=$(mktemp -d /tmp/gpucr-suites.XXXXXX)
 	trap cleanup EXIT
