@@ -160,7 +160,7 @@ static int copy_to(struct kfdsim_sdma *s, u64 src, u64 dst, u64 start, u64 len)
 static int op_copy(struct kfdsim_sdma *s, const u32 *dw)
 {
 	u64 len = FIELD_GET(COPY_COUNT, dw[1]) + 1ULL;
-	int ret;
+	int ret = 0;
 
 	if (!s->asked && !s->done) {
 		s->asked = true;
@@ -170,7 +170,6 @@ static int op_copy(struct kfdsim_sdma *s, const u32 *dw)
 		ret = copy_until(s, addr_at(dw + 3), addr_at(dw + 5), 0, len / 2);
 		return ret ?: s->partial;
 	}
-	ret = 0;
 	if (s->done < len)
 		ret = copy_to(s, addr_at(dw + 3), addr_at(dw + 5), 0, len);
 	if (!ret && dw[0] & HDR_COPY_BROADCAST)

@@ -47,6 +47,7 @@ build_kernel() {
 	local dir src out log start=$SECONDS
 	dir=$(kernel_dir)
 	is_whole "$dir" && return
+	"$TOP/scripts/setup-host.sh" debug
 	echo "lab: building the debug kernel; this takes ten minutes and more" >&2
 	rm -rf "$dir"
 	src=$dir/source out=$dir/build log=$dir/build.log

@@ -10,7 +10,6 @@ set -euo pipefail
 main() {
 	[[ $# -eq 1 ]] || die "usage: lab-debug.sh GUEST"
 	need_root
-	"$TOP/scripts/setup-host.sh" debug
 	"$VM_DIR/debug-kernel.sh" build
 	if [[ -n ${CMD-} ]]; then
 		"$VM_DIR/build.sh" "$1"
