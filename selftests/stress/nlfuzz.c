@@ -48,6 +48,7 @@
 #define MESSAGES	(access("/proc/lockdep_stats", F_OK) ? 60000 : 15000)
 #define FLOOR		1000	/* one message of so many */
 #define IDS		16
+#define BATCH		8	/* messages of one send, at most */
 /*
  * What the kernel makes for us (sessions, dma-bufs) gets low numbers, and is
  * closed now and then; what is to stay is moved out of the way.
@@ -301,8 +302,8 @@ static void one_round(struct way *w)
 	};
 	struct fuzz *f = &w->f;
 	enum fuzz_mode mode = modes[fuzz_below(f, 8)];
-	unsigned int n = fuzz_below(f, 16) ? 1 : 1 + fuzz_below(f, 4), i;
-	uint8_t cmds[4];
+	unsigned int n = fuzz_below(f, 2) ? 1 : 1 + fuzz_below(f, BATCH), i;
+	uint8_t cmds[BATCH];
 
 	for (i = 0; i < n; i++)
 		cmds[i] = fuzz_below(f, 4) ? some_cmd(f) : next_step(f);
