@@ -9,9 +9,14 @@ all_help() {
 	expect 0 help
 	expect 0 --help
 	[[ ! -s $W/err ]] || fail "help on standard error"
-	for o in info ps file bo vma queue session; do
+	for o in info ps file bo vma remap queue session monitor check image doctor; do
 		expect 0 "$o" help
 		grep -q "^gpucr $o \[show\]" "$W/out" || fail "no default command in the help of $o"
+		cp "$W/out" "$W/help"
+		expect 0 "$o" --help
+		cmp -s "$W/out" "$W/help" || fail "$o --help is not $o help"
+		expect 0 "$o" show -h
+		cmp -s "$W/out" "$W/help" || fail "$o show -h is not $o help"
 	done
 }
 

@@ -150,6 +150,17 @@ static int parse_keys(const struct command *c, int argc, char **argv,
 	return EXIT_DONE;
 }
 
+/* "help" as the command; as an option it may stand anywhere. */
+static bool wants_help(int argc, char **argv)
+{
+	int i;
+
+	for (i = 0; i < argc; i++)
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
+			return true;
+	return argc && !strcmp(argv[0], "help");
+}
+
 /* A key in place of a command means the default command. */
 static bool is_key(const char *name)
 {
@@ -168,7 +179,7 @@ int object_run(const struct object *o, int argc, char **argv)
 	int status;
 
 	out_begin(o->name);
-	if (argc && !strcmp(argv[0], "help"))
+	if (wants_help(argc, argv))
 		return help(o);
 	if (argc && !is_key(argv[0])) {
 		while (c->name && strcmp(c->name, argv[0]))
