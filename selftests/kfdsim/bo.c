@@ -11,6 +11,7 @@
 #include <linux/xxhash.h>
 #include <drm/drm_vma_manager.h>
 #include "kfdsim_drm.h"
+#include "kfdsim_trace.h"
 
 /* Pages that one CPU fault maps, for speed. */
 #define FAULT_BATCH	16
@@ -59,6 +60,8 @@ static int charge(atomic64_t *used, u64 total, u64 size)
 
 static int bo_charge(struct kfdsim_bo *bo, u64 size)
 {
+	if (bo->domain & KFDSIM_ON_CHIP)
+		return 0;
 	if (bo->domain == AMDGPU_GEM_DOMAIN_VRAM)
 		return charge(&bo->gpu->vram_used, bo->gpu->vram_size, size);
 	return charge(&bo->gpu->gtt_used, bo->gpu->gtt_size, size);
@@ -66,12 +69,24 @@ static int bo_charge(struct kfdsim_bo *bo, u64 size)
 
 static void bo_uncharge(struct kfdsim_bo *bo)
 {
-	if (bo->userptr || bo->borrowed)
+	if (bo->userptr || bo->borrowed || bo->domain & KFDSIM_ON_CHIP)
 		return;
 	if (bo->domain == AMDGPU_GEM_DOMAIN_VRAM)
 		atomic64_sub(bo->base.size, &bo->gpu->vram_used);
 	else
 		atomic64_sub(bo->base.size, &bo->gpu->gtt_used);
+}
+
+/* Where TTM says that amdgpu has a BO of this domain. */
+static u32 bo_place(const struct kfdsim_bo *bo)
+{
+	switch (bo->domain) {
+	case AMDGPU_GEM_DOMAIN_VRAM:
+		return 2;
+	case AMDGPU_GEM_DOMAIN_GTT:
+		return 1;
+	}
+	return 0;
 }
 
 static void bo_free(struct drm_gem_object *obj)
@@ -80,6 +95,7 @@ static void bo_free(struct drm_gem_object *obj)
 	struct page *page;
 	unsigned long i;
 
+	trace_amdgpu_bo_move(bo, obj->size, ~0U, bo_place(bo));
 	xa_for_each(&bo->pages, i, page) {
 		void *va;
 
@@ -131,7 +147,7 @@ static void bo_discard(struct kfdsim_bo *bo)
  * kfdsim_bo_create() - make a VRAM or GTT BO
  * @gpu: whose
  * @size: bytes, rounded up to pages
- * @domain: AMDGPU_GEM_DOMAIN_VRAM or _GTT
+ * @domain: AMDGPU_GEM_DOMAIN_VRAM, _GTT, _GDS, _GWS or _OA
  * @gem_flags: AMDGPU_GEM_CREATE_*
  *
  * Return: the BO with one reference, or an ERR_PTR.
@@ -160,6 +176,7 @@ struct kfdsim_bo *kfdsim_bo_create(struct kfdsim_gpu *gpu, u64 size, u32 domain,
 	if (ret)
 		goto err_uncharge;
 	atomic_inc(&live);
+	trace_amdgpu_bo_move(bo, size, bo_place(bo), ~0U);
 	return bo;
 
 err_uncharge:
@@ -278,7 +295,8 @@ struct page *kfdsim_bo_page(struct kfdsim_bo *bo, pgoff_t pgoff)
 
 	if (page)
 		return page;
-	if (bo->userptr || pgoff >= bo->base.size >> PAGE_SHIFT)
+	if (bo->userptr || bo->domain & KFDSIM_ON_CHIP ||
+	    pgoff >= bo->base.size >> PAGE_SHIFT)
 		return NULL;
 	page = alloc_page(GFP_HIGHUSER | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!page)

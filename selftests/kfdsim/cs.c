@@ -5,7 +5,6 @@
  * and WAIT_CS tells.
  */
 #include <linux/delay.h>
-#include <linux/dma-fence-chain.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
@@ -43,6 +42,7 @@ struct cs_chunk {
  * @ring: of the last of them, by kfdsim_ctx_ring()
  * @uf_bo: where the number of the submission is to be written; may be NULL
  * @uf_offset: and at which byte
+ * @ahead: see struct kfdsim_pm4
  */
 struct cs {
 	struct drm_file *file;
@@ -55,12 +55,14 @@ struct cs {
 	u32 ring;
 	struct kfdsim_bo *uf_bo;
 	u32 uf_offset;
+	u32 ahead;
 };
 
 static int check_ib(struct cs *cs, const struct cs_chunk *c)
 {
 	const struct drm_amdgpu_cs_chunk_ib *ib = c->data;
-	int ring = kfdsim_ctx_ring(ib->ip_type, ib->ip_instance, ib->ring);
+	int ring = kfdsim_ctx_ring(cs->fp->gpu, ib->ip_type, ib->ip_instance,
+				   ib->ring);
 
 	if (ring < 0)
 		return ring;
@@ -247,9 +249,10 @@ static int run_sdma_ib(struct exec *e, u64 va, size_t size)
 	return ret;
 }
 
-static int run_pm4_ib(struct exec *e, u64 va, size_t size)
+/* ahead: NULL on a compute ring */
+static int run_pm4_ib(struct exec *e, u64 va, size_t size, u32 *ahead)
 {
-	struct kfdsim_pm4 p = { .s = &e->s };
+	struct kfdsim_pm4 p = { .s = &e->s, .ahead = ahead };
 	int ret;
 
 	do {
@@ -261,9 +264,11 @@ static int run_pm4_ib(struct exec *e, u64 va, size_t size)
 	return ret;
 }
 
-static int run_ib(struct kfdsim_fpriv *fp, const struct drm_amdgpu_cs_chunk_ib *ib)
+static int run_ib(struct cs *cs, const struct drm_amdgpu_cs_chunk_ib *ib)
 {
-	bool pm4 = ib->ip_type == AMDGPU_HW_IP_COMPUTE;
+	bool pm4 = ib->ip_type != AMDGPU_HW_IP_DMA;
+	bool gfx = ib->ip_type == AMDGPU_HW_IP_GFX;
+	struct kfdsim_fpriv *fp = cs->fp;
 	struct exec e = {
 		.s.vm = fp->vm,
 		.s.gpu = fp->gpu,
@@ -276,7 +281,7 @@ static int run_ib(struct kfdsim_fpriv *fp, const struct drm_amdgpu_cs_chunk_ib *
 
 	if (!size)
 		return 0;
-	ret = pm4 ? run_pm4_ib(&e, ib->va_start, size) :
+	ret = pm4 ? run_pm4_ib(&e, ib->va_start, size, gfx ? &cs->ahead : NULL) :
 		    run_sdma_ib(&e, ib->va_start, size);
 	if (ret == -EFAULT)
 		atomic64_set(&fp->fault_va, e.s.fault_va);
@@ -291,24 +296,11 @@ static int run_ibs(struct cs *cs)
 	for (i = 0; i < cs->nchunks; i++) {
 		if (cs->chunks[i].id != AMDGPU_CHUNK_ID_IB)
 			continue;
-		ret = run_ib(cs->fp, cs->chunks[i].data);
+		ret = run_ib(cs, cs->chunks[i].data);
 		if (ret)
 			return ret;
 	}
 	return 0;
-}
-
-static int wait_syncobj(struct cs *cs, u32 handle, u64 point, u64 flags)
-{
-	struct dma_fence *fence;
-	long ret;
-
-	ret = drm_syncobj_find_fence(cs->file, handle, point, flags, &fence);
-	if (ret)
-		return ret;
-	ret = dma_fence_wait(fence, true);
-	dma_fence_put(fence);
-	return ret;
 }
 
 static int wait_chunk(struct cs *cs, const struct cs_chunk *c)
@@ -328,48 +320,22 @@ static int wait_chunk(struct cs *cs, const struct cs_chunk *c)
 			if (!ctx)
 				return -EINVAL;
 			kfdsim_ctx_put(ctx);
-			ret = kfdsim_ctx_ring(dep[i].ip_type,
+			ret = kfdsim_ctx_ring(cs->fp->gpu, dep[i].ip_type,
 					      dep[i].ip_instance, dep[i].ring);
 			ret = min(ret, 0);
 		}
 		break;
 	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
 		for (i = 0; i < size / sizeof(*sem) && !ret; i++)
-			ret = wait_syncobj(cs, sem[i].handle, 0, 0);
+			ret = kfdsim_syncobj_wait(cs->file, sem[i].handle, 0, 0);
 		break;
 	case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_WAIT:
 		for (i = 0; i < size / sizeof(*tl) && !ret; i++)
-			ret = wait_syncobj(cs, tl[i].handle, tl[i].point,
-					   tl[i].flags);
+			ret = kfdsim_syncobj_wait(cs->file, tl[i].handle,
+						  tl[i].point, tl[i].flags);
 		break;
 	}
 	return ret;
-}
-
-/* A point of 0 replaces the fence of a binary syncobj. */
-static int signal_syncobj(struct cs *cs, u32 handle, u64 point)
-{
-	struct drm_syncobj *obj = drm_syncobj_find(cs->file, handle);
-	struct dma_fence_chain *chain;
-	struct dma_fence *fence;
-
-	if (!obj)
-		return -ENOENT;
-	fence = dma_fence_get_stub();
-	if (point) {
-		chain = dma_fence_chain_alloc();
-		if (!chain) {
-			dma_fence_put(fence);
-			drm_syncobj_put(obj);
-			return -ENOMEM;
-		}
-		drm_syncobj_add_point(obj, chain, fence, point);
-	} else {
-		drm_syncobj_replace_fence(obj, fence);
-	}
-	dma_fence_put(fence);
-	drm_syncobj_put(obj);
-	return 0;
 }
 
 static int signal_chunk(struct cs *cs, const struct cs_chunk *c)
@@ -381,10 +347,11 @@ static int signal_chunk(struct cs *cs, const struct cs_chunk *c)
 
 	if (c->id == AMDGPU_CHUNK_ID_SYNCOBJ_OUT)
 		for (i = 0; i < size / sizeof(*sem) && !ret; i++)
-			ret = signal_syncobj(cs, sem[i].handle, 0);
+			ret = kfdsim_syncobj_signal(cs->file, sem[i].handle, 0);
 	if (c->id == AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL)
 		for (i = 0; i < size / sizeof(*tl) && !ret; i++)
-			ret = signal_syncobj(cs, tl[i].handle, tl[i].point);
+			ret = kfdsim_syncobj_signal(cs->file, tl[i].handle,
+						    tl[i].point);
 	return ret;
 }
 
@@ -473,7 +440,7 @@ static int fence_result(struct kfdsim_fpriv *fp,
 
 	if (!ctx)
 		return -EINVAL;
-	ret = kfdsim_ctx_ring(f->ip_type, f->ip_instance, f->ring);
+	ret = kfdsim_ctx_ring(fp->gpu, f->ip_type, f->ip_instance, f->ring);
 	if (ret >= 0)
 		ret = kfdsim_ctx_result(ctx, ret, f->seq_no);
 	kfdsim_ctx_put(ctx);
@@ -528,7 +495,9 @@ KFDSIM_IOCTL(kfdsim_wait_fences_ioctl)
 	struct drm_amdgpu_fence f;
 	int ret;
 
-	if (n > MAX_FENCES)
+	/* none to wait for: before 7.2 that is an error for "any" only */
+	if (n > MAX_FENCES ||
+	    (!n && (!args->in.wait_all || kfdsim_personality >= KFDSIM_7_2)))
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
 		if (copy_from_user(&f, user + i, sizeof(f)))

@@ -53,7 +53,8 @@ void kfdsim_ctx_release_all(struct kfdsim_fpriv *fp)
 	xa_destroy(&fp->ctxs);
 }
 
-int kfdsim_ctx_ring(u32 ip_type, u32 instance, u32 ring)
+int kfdsim_ctx_ring(const struct kfdsim_gpu *gpu, u32 ip_type, u32 instance,
+		    u32 ring)
 {
 	if (instance)
 		return -EINVAL;
@@ -61,6 +62,9 @@ int kfdsim_ctx_ring(u32 ip_type, u32 instance, u32 ring)
 		return ring;
 	if (ip_type == AMDGPU_HW_IP_COMPUTE && ring < KFDSIM_COMPUTE_RINGS)
 		return KFDSIM_DMA_RINGS + ring;
+	if (ip_type == AMDGPU_HW_IP_GFX && gpu->model->gfx_ring &&
+	    ring < KFDSIM_GFX_RINGS)
+		return KFDSIM_DMA_RINGS + KFDSIM_COMPUTE_RINGS + ring;
 	return -EINVAL;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* GEM ioctls of amdgpu: its checks and its errors, in its order. */
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -103,14 +104,41 @@ void kfdsim_gem_release_refs(struct kfdsim_fpriv *fp)
 	xa_destroy(&fp->refs);
 }
 
+/* One kind alone. */
+static bool is_on_chip(u64 domains)
+{
+	return is_power_of_2(domains) && domains & KFDSIM_ON_CHIP;
+}
+
 static int gem_create_check(const struct drm_amdgpu_gem_create_in *in)
 {
 	if (in->domain_flags & ~(u64)CREATE_FLAGS)
 		return -EINVAL;
-	/* GDS, GWS, OA and doorbells are not there. */
+	if (is_on_chip(in->domains))
+		return in->domain_flags & AMDGPU_GEM_CREATE_VM_ALWAYS_VALID ?
+			-EINVAL : 0;
+	/* Doorbells are KFD's. */
 	if (!in->domains || in->domains & ~(u64)MEMORY_DOMAINS)
 		return -EINVAL;
 	return 0;
+}
+
+/*
+ * Also where the chip has none, as amdgpu moves it there only with a
+ * submission, of which none here can use it.
+ */
+static struct kfdsim_bo *create_on_chip(struct kfdsim_gpu *gpu,
+					const struct drm_amdgpu_gem_create_in *in)
+{
+	u64 size = in->bo_size;
+
+	if (in->domains == AMDGPU_GEM_DOMAIN_GDS)
+		size = ALIGN(size, 4);
+	if (size >> (63 - PAGE_SHIFT))
+		return ERR_PTR(-ENOMEM);
+	/* a page for each byte, or whatever it counts */
+	return kfdsim_bo_create(gpu, size << PAGE_SHIFT, in->domains,
+				in->domain_flags | AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 }
 
 /* VRAM alone does not fall back to GTT: tests want to see it full. */
@@ -119,6 +147,8 @@ static struct kfdsim_bo *gem_create(struct kfdsim_gpu *gpu,
 {
 	struct kfdsim_bo *bo = NULL;
 
+	if (is_on_chip(in->domains))
+		return create_on_chip(gpu, in);
 	if (in->domains & AMDGPU_GEM_DOMAIN_VRAM) {
 		bo = kfdsim_bo_create(gpu, in->bo_size, AMDGPU_GEM_DOMAIN_VRAM,
 				      in->domain_flags);
@@ -340,7 +370,7 @@ KFDSIM_IOCTL(kfdsim_gem_op_ioctl)
 	return ret;
 }
 
-static int va_check(struct drm_amdgpu_gem_va *args)
+static int va_check(struct kfdsim_gem_va *args)
 {
 	if (args->va_address < KFDSIM_VA_RESERVED)
 		return -EINVAL;
@@ -353,18 +383,17 @@ static int va_check(struct drm_amdgpu_gem_va *args)
 		return -EINVAL;
 	if (args->flags & ~(u32)VA_FLAGS && args->flags & ~(u32)VA_PRT_FLAGS)
 		return -EINVAL;
-	switch (args->operation) {
-	case AMDGPU_VA_OP_MAP:
-	case AMDGPU_VA_OP_UNMAP:
-	case AMDGPU_VA_OP_CLEAR:
-	case AMDGPU_VA_OP_REPLACE:
-		return 0;
-	}
-	return -EINVAL;
+	if (args->operation < AMDGPU_VA_OP_MAP ||
+	    args->operation > AMDGPU_VA_OP_REPLACE)
+		return -EINVAL;
+	if (kfdsim_personality >= KFDSIM_7_2 && args->vm_timeline_syncobj_out &&
+	    args->flags & AMDGPU_VM_DELAY_UPDATE)
+		return -EINVAL;
+	return 0;
 }
 
 /* REPLACE must not clear anything where its own mapping is no good. */
-static int va_check_bo(const struct drm_amdgpu_gem_va *args,
+static int va_check_bo(const struct kfdsim_gem_va *args,
 		       const struct kfdsim_boref *ref)
 {
 	u64 size = ref ? ref->bo->base.size : KFDSIM_VA_MASK + 1;
@@ -377,7 +406,7 @@ static int va_check_bo(const struct drm_amdgpu_gem_va *args,
 }
 
 /* fp->lock held: ref stays. */
-static int va_op(struct kfdsim_fpriv *fp, const struct drm_amdgpu_gem_va *args,
+static int va_op(struct kfdsim_fpriv *fp, const struct kfdsim_gem_va *args,
 		 struct kfdsim_boref *ref)
 {
 	int ret;
@@ -400,11 +429,48 @@ static int va_op(struct kfdsim_fpriv *fp, const struct drm_amdgpu_gem_va *args,
 				 args->va_address, args->map_size, args->flags);
 }
 
+/* The syncobjs that 7.2 has in it; kernels before do not look at them. */
+static int va_wait(struct drm_file *file, const struct kfdsim_gem_va *args)
+{
+	int ret;
+
+	if (kfdsim_personality < KFDSIM_7_2)
+		return 0;
+	ret = kfdsim_syncobj_wait_user(file, args->input_fence_syncobj_handles,
+				       args->num_syncobj_handles);
+	/* not mapped first and then refused */
+	if (!ret && args->vm_timeline_syncobj_out)
+		ret = kfdsim_syncobj_exists(file, args->vm_timeline_syncobj_out);
+	return ret;
+}
+
+static int va_signal(struct drm_file *file, const struct kfdsim_gem_va *args)
+{
+	if (kfdsim_personality < KFDSIM_7_2 || !args->vm_timeline_syncobj_out ||
+	    args->flags & AMDGPU_VM_DELAY_UPDATE)
+		return 0;
+	return kfdsim_syncobj_signal(file, args->vm_timeline_syncobj_out,
+				     args->vm_timeline_point);
+}
+
+/* bo: NULL for what has none */
+static int va_do(struct kfdsim_fpriv *fp, const struct kfdsim_gem_va *args,
+		 struct kfdsim_bo *bo)
+{
+	struct kfdsim_boref *ref = NULL;
+	int ret;
+
+	mutex_lock(&fp->lock);
+	if (bo)
+		ref = xa_load(&fp->refs, kfdsim_ref_key(bo));
+	ret = bo && !ref ? -ENOENT : va_op(fp, args, ref);
+	mutex_unlock(&fp->lock);
+	return ret;
+}
+
 KFDSIM_IOCTL(kfdsim_gem_va_ioctl)
 {
-	struct kfdsim_fpriv *fp = file->driver_priv;
-	struct drm_amdgpu_gem_va *args = data;
-	struct kfdsim_boref *ref = NULL;
+	struct kfdsim_gem_va *args = data;
 	struct kfdsim_bo *bo = NULL;
 	int ret;
 
@@ -417,11 +483,11 @@ KFDSIM_IOCTL(kfdsim_gem_va_ioctl)
 		if (!bo)
 			return -ENOENT;
 	}
-	mutex_lock(&fp->lock);
-	if (bo)
-		ref = xa_load(&fp->refs, kfdsim_ref_key(bo));
-	ret = bo && !ref ? -ENOENT : va_op(fp, args, ref);
-	mutex_unlock(&fp->lock);
+	ret = va_wait(file, args);
+	if (!ret)
+		ret = va_do(file->driver_priv, args, bo);
+	if (!ret)
+		ret = va_signal(file, args);
 	if (bo)
 		kfdsim_bo_put(bo);
 	return ret;

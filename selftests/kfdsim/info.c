@@ -58,7 +58,8 @@ static int give_dev_info(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 	if (!d)
 		return -ENOMEM;
 	d->device_id = m->device_id;
-	d->chip_rev = 1;
+	/* chip_external_rev is what amdgpu adds its revision to */
+	d->chip_rev = 0;
 	d->external_rev = m->chip_external_rev;
 	d->pci_rev = m->revision;
 	d->family = m->family;
@@ -81,7 +82,7 @@ static int give_dev_info(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 	return ret;
 }
 
-/* No graphics rings, as on an accelerator. */
+/* An accelerator has no graphics rings. */
 static int give_hw_ip(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 {
 	struct drm_amdgpu_info_hw_ip ip = { };
@@ -97,6 +98,8 @@ static int give_hw_ip(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 		ip.ib_size_alignment = 32;
 		if (info->query_hw_ip.type == AMDGPU_HW_IP_COMPUTE)
 			ip.available_rings = GENMASK(KFDSIM_COMPUTE_RINGS - 1, 0);
+		else if (gpu->model->gfx_ring)
+			ip.available_rings = GENMASK(KFDSIM_GFX_RINGS - 1, 0);
 		break;
 	case AMDGPU_HW_IP_DMA:
 		ip.hw_ip_version_major = gpu->model->sdma_ip / 100;
@@ -215,9 +218,14 @@ static int give_vbios(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 	return -EINVAL;
 }
 
-static int give_gds(struct drm_amdgpu_info *info)
+static int give_gds(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 {
-	struct drm_amdgpu_info_gds g = { };
+	struct drm_amdgpu_info_gds g = {
+		.compute_partition_size = gpu->model->gds_size,
+		.gds_total_size = gpu->model->gds_size,
+		.gws_per_compute_partition = 64,
+		.oa_per_compute_partition = 16,
+	};
 
 	return give(info, &g, sizeof(g));
 }
@@ -238,6 +246,7 @@ static int give_fault(struct drm_amdgpu_info *info, struct kfdsim_fpriv *fp)
 static int give_max_ibs(struct drm_amdgpu_info *info)
 {
 	u32 n[AMDGPU_HW_IP_NUM] = {
+		[AMDGPU_HW_IP_GFX] = 49,
 		[AMDGPU_HW_IP_COMPUTE] = 49,
 		[AMDGPU_HW_IP_DMA] = 49,
 	};
@@ -294,7 +303,7 @@ KFDSIM_IOCTL(kfdsim_info_ioctl)
 	case AMDGPU_INFO_VBIOS:
 		return give_vbios(info, gpu);
 	case AMDGPU_INFO_GDS_CONFIG:
-		return give_gds(info);
+		return give_gds(info, gpu);
 #ifdef AMDGPU_INFO_GPUVM_FAULT
 	case AMDGPU_INFO_GPUVM_FAULT:
 		return give_fault(info, file->driver_priv);

@@ -64,6 +64,8 @@ struct kfdsim_model {
 	u32 sdma_fw_version;
 	u32 sdma_ip;			/* major * 100 + minor */
 	u32 num_xcc;
+	u32 gds_size;			/* bytes */
+	bool gfx_ring;			/* else it can only compute */
 	u32 l1_kb;			/* one a CU */
 	u32 scalar_kb;
 	u32 instruction_kb;
@@ -243,7 +245,8 @@ u32 kfdsim_gpu_domain(const struct kfdsim_gpu *gpu);
  * struct kfdsim_bo - a buffer object: VRAM, GTT or user memory
  * @base: GEM object; shared by the KFD and DRM sides, prime export included
  * @gpu: device that it belongs to
- * @domain: AMDGPU_GEM_DOMAIN_VRAM or _GTT; AMDGPU_GEM_DOMAIN_CPU for userptr
+ * @domain: AMDGPU_GEM_DOMAIN_VRAM or _GTT; AMDGPU_GEM_DOMAIN_CPU for userptr;
+ *	_GDS, _GWS or _OA, which is memory that nobody reaches
  * @gem_flags: AMDGPU_GEM_CREATE_*
  * @pages: page index to struct page, made on first use and filled with
  *	KFDSIM_POISON (VRAM) or 0 (GTT); empty for userptr
@@ -418,6 +421,8 @@ struct kfdsim_pm4_at {
  * @window: parts of these, by kfdsim_pm4_release() in the end
  * @window_dw: lengths of these
  * @chained: the current packet went to another buffer for good
+ * @ahead: of a graphics ring: by how much its constant engine is ahead of it;
+ *	NULL elsewhere, where the packets of these counters are unknown
  */
 struct kfdsim_pm4 {
 	struct kfdsim_sdma *s;
@@ -426,6 +431,7 @@ struct kfdsim_pm4 {
 	u32 *window[KFDSIM_PM4_IBS];
 	unsigned int window_dw[KFDSIM_PM4_IBS];
 	bool chained;
+	u32 *ahead;
 };
 
 /*

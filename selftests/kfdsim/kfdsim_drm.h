@@ -27,8 +27,14 @@
 
 #define KFDSIM_DMA_RINGS	2
 #define KFDSIM_COMPUTE_RINGS	8
-#define KFDSIM_RINGS		(KFDSIM_DMA_RINGS + KFDSIM_COMPUTE_RINGS)
+#define KFDSIM_GFX_RINGS	1
+#define KFDSIM_RINGS		(KFDSIM_DMA_RINGS + KFDSIM_COMPUTE_RINGS + \
+				 KFDSIM_GFX_RINGS)
 #define KFDSIM_FENCES		32		/* remembered per ring */
+
+/* Memory on the chip that shaders share and count with. */
+#define KFDSIM_ON_CHIP		(AMDGPU_GEM_DOMAIN_GDS | AMDGPU_GEM_DOMAIN_GWS | \
+				 AMDGPU_GEM_DOMAIN_OA)
 
 struct pci_driver;
 
@@ -221,7 +227,8 @@ struct kfdsim_ctx *kfdsim_ctx_get(struct kfdsim_fpriv *fp, u32 id);
 void kfdsim_ctx_put(struct kfdsim_ctx *ctx);
 void kfdsim_ctx_release_all(struct kfdsim_fpriv *fp);
 /* Index in kfdsim_ctx.ring; -EINVAL: no such engine, instance or ring. */
-int kfdsim_ctx_ring(u32 ip_type, u32 instance, u32 ring);
+int kfdsim_ctx_ring(const struct kfdsim_gpu *gpu, u32 ip_type, u32 instance,
+		    u32 ring);
 /* Record a finished submission; returns its number. */
 u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error);
 /* Outcome of submission seq; -EINVAL where it was never made. */
@@ -243,6 +250,12 @@ int kfdsim_bo_list_create(struct drm_file *file,
 struct kfdsim_bo_list *kfdsim_bo_list_get(struct kfdsim_fpriv *fp, u32 id);
 void kfdsim_bo_list_put(struct kfdsim_bo_list *list);
 void kfdsim_bo_list_release_all(struct kfdsim_fpriv *fp);
+
+/* syncobj.c */
+int kfdsim_syncobj_wait(struct drm_file *file, u32 handle, u64 point, u64 flags);
+int kfdsim_syncobj_wait_user(struct drm_file *file, u64 handles, u32 n);
+int kfdsim_syncobj_exists(struct drm_file *file, u32 handle);
+int kfdsim_syncobj_signal(struct drm_file *file, u32 handle, u64 point);
 
 /* rate.c */
 void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes);

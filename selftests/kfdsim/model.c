@@ -140,6 +140,8 @@ static const struct kfdsim_model models[] = {
 	{
 		.name = "vega10",
 		.asic_name = "vega10",
+		.gfx_ring = true,
+		.gds_size = SZ_64K,
 		.marketing_name = "AMD Radeon Instinct MI25 (simulated)",
 		.gfx_target_version = 90000,
 		.device_id = 0x6860,
@@ -178,6 +180,8 @@ static const struct kfdsim_model models[] = {
 	{
 		.name = "navi31",
 		.asic_name = "navi31",
+		.gfx_ring = true,
+		.gds_size = SZ_4K,
 		.marketing_name = "AMD Radeon RX 7900 XTX (simulated)",
 		.gfx_target_version = 110000,
 		.device_id = 0x744c,

@@ -2,7 +2,7 @@
 /*
  * Executes PM4 packets as a compute pipe of gfx9 would, as far as that can be
  * done without shaders. Behind user queues, the PM4 buffers of AQL packets and
- * command submission.
+ * command submission; there also as a graphics ring, which draws nothing.
  */
 #include <linux/bitfield.h>
 #include <linux/mm.h>
@@ -26,6 +26,10 @@ enum {
 	OP_RELEASE_MEM = 0x49,
 	OP_DMA_DATA = 0x50,
 	OP_ACQUIRE_MEM = 0x58,
+	OP_INCREMENT_CE_COUNTER = 0x84,
+	OP_INCREMENT_DE_COUNTER = 0x85,
+	OP_WAIT_ON_CE_COUNTER = 0x86,
+	OP_SET_CE_DE_COUNTERS = 0x89,
 };
 
 #define WRITE_DST		GENMASK(11, 8)
@@ -161,6 +165,31 @@ static int op_dma(struct kfdsim_pm4 *p, const u32 *dw, unsigned int len)
 	return -EINVAL;
 }
 
+/*
+ * The constant engine of a graphics ring and its draw engine wait for each
+ * other by two counters. Here the buffers of the former run first.
+ */
+static int op_counter(struct kfdsim_pm4 *p, const u32 *dw, unsigned int len)
+{
+	if (!p->ahead || len != 2)
+		return -EINVAL;
+	switch (FIELD_GET(HDR_OP, dw[0])) {
+	case OP_SET_CE_DE_COUNTERS:
+		*p->ahead = 0;
+		break;
+	case OP_INCREMENT_CE_COUNTER:
+		++*p->ahead;
+		break;
+	case OP_INCREMENT_DE_COUNTER:
+		if (*p->ahead)
+			--*p->ahead;
+		break;
+	case OP_WAIT_ON_CE_COUNTER:
+		return *p->ahead ? 0 : -EAGAIN;
+	}
+	return 0;
+}
+
 /* Call the buffer of a packet at level, or go on in it after a stop. */
 static int op_ib(struct kfdsim_pm4 *p, unsigned int level, const u32 *dw,
 		 unsigned int len)
@@ -212,6 +241,11 @@ static int execute(struct kfdsim_pm4 *p, unsigned int level, const u32 *dw,
 	case OP_ACQUIRE_MEM:
 		/* no caches: only its length, of gfx9 or of gfx10 and later */
 		return len == 7 || len == 8 ? 0 : -EINVAL;
+	case OP_INCREMENT_CE_COUNTER:
+	case OP_INCREMENT_DE_COUNTER:
+	case OP_WAIT_ON_CE_COUNTER:
+	case OP_SET_CE_DE_COUNTERS:
+		return op_counter(p, dw, len);
 	}
 	return -EINVAL;
 }
@@ -226,6 +260,10 @@ static int packet_known(u32 hdr)
 	case OP_RELEASE_MEM:
 	case OP_DMA_DATA:
 	case OP_ACQUIRE_MEM:
+	case OP_INCREMENT_CE_COUNTER:
+	case OP_INCREMENT_DE_COUNTER:
+	case OP_WAIT_ON_CE_COUNTER:
+	case OP_SET_CE_DE_COUNTERS:
 		return 0;
 	case OP_DISPATCH_DIRECT:
 	case OP_DISPATCH_INDIRECT:

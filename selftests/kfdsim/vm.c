@@ -353,7 +353,7 @@ int kfdsim_vm_clear(struct kfdsim_vm *vm, u64 va, u64 size)
  * @seg: the result
  *
  * Return: 0, with a segment to be released by kfdsim_seg_put(); -EFAULT where
- * nothing is mapped for that kind of access.
+ * nothing is mapped for that kind of access, or what no copy reaches.
  */
 int kfdsim_vm_seg(struct kfdsim_vm *vm, u64 va, u64 len, bool write,
 		  struct kfdsim_seg *seg)
@@ -365,7 +365,8 @@ int kfdsim_vm_seg(struct kfdsim_vm *vm, u64 va, u64 len, bool write,
 	va &= KFDSIM_VA_MASK;
 	down_read(&vm->lock);
 	m = vm_first(vm, va);
-	if (m && m->start <= va && (!m->bo || m->flags & need)) {
+	if (m && m->start <= va &&
+	    (!m->bo || (m->flags & need && !(m->bo->domain & KFDSIM_ON_CHIP)))) {
 		seg->bo = m->bo;
 		seg->off = m->bo_offset + (va - m->start);
 		seg->len = min(len, m->last - va + 1);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The simulated GPU's DRM side through libdrm_amdgpu: identity, memory,
- * address space. Sharing and SDMA are in drm_smoke_share.c and
- * drm_smoke_sdma.c.
+ * address space. Sharing, rings and packets are in drm_smoke_*.c.
+ *
+ * usage: drm_smoke [gfx]      gfx: what needs a model with a graphics ring
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,9 @@
 #include <xf86drm.h>
 #include "../../ktap.h"
 #include "gpu.h"
+
+/* Newer than some libdrm. */
+#define DOMAIN_DOORBELL	0x40
 
 static bool test_identity(struct gpu *g)
 {
@@ -32,6 +36,8 @@ static bool test_identity(struct gpu *g)
 	CHECK(ours);
 	CHECK(!amdgpu_query_gpu_info(g->dev, &info));
 	CHECK(info.asic_id && info.family_id >= AMDGPU_FAMILY_AI);
+	/* By the difference user space knows an MI200, which cannot draw. */
+	CHECK(info.chip_external_rev - info.chip_rev == 0x3c);
 	return true;
 }
 
@@ -101,9 +107,86 @@ static bool test_create_refuses(struct gpu *g)
 	CHECK(raw_create(g->fd, 0, AMDGPU_GEM_DOMAIN_VRAM, 0, &h) == -EINVAL);
 	CHECK(raw_create(g->fd, PAGE, 0, 0, &h) == -EINVAL);
 	CHECK(raw_create(g->fd, PAGE, 1ULL << 40, 0, &h) == -EINVAL);
-	CHECK(raw_create(g->fd, PAGE, AMDGPU_GEM_DOMAIN_GDS, 0, &h) == -EINVAL);
+	CHECK(raw_create(g->fd, PAGE, DOMAIN_DOORBELL, 0, &h) == -EINVAL);
 	CHECK(raw_create(g->fd, PAGE, AMDGPU_GEM_DOMAIN_VRAM, 1ULL << 40, &h) == -EINVAL);
 	CHECK(raw_create(g->fd, 1ULL << 62, AMDGPU_GEM_DOMAIN_VRAM, 0, &h) == -ENOMEM);
+	return true;
+}
+
+/* Memory on the chip: a page for each byte, and nobody reaches it. */
+static bool test_on_chip(struct gpu *g)
+{
+	const uint64_t flags = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE;
+	struct amdgpu_bo_alloc_request req = {
+		.alloc_size = 1022, .preferred_heap = AMDGPU_GEM_DOMAIN_GDS,
+	};
+	struct buf *b = buf_new(g, AMDGPU_GEM_DOMAIN_GTT, PAGE);
+	uint64_t before = gpu_vram_used(g), va = b->va + 64 * MIB;
+	struct amdgpu_bo_info info = { 0 };
+	amdgpu_bo_handle bo;
+	void *cpu;
+	uint32_t h;
+
+	CHECK(raw_create(g->fd, PAGE, AMDGPU_GEM_DOMAIN_GDS | AMDGPU_GEM_DOMAIN_VRAM,
+			 0, &h) == -EINVAL);
+	CHECK(raw_create(g->fd, 1, AMDGPU_GEM_DOMAIN_GWS,
+			 AMDGPU_GEM_CREATE_VM_ALWAYS_VALID, &h) == -EINVAL);
+	CHECK(!raw_create(g->fd, 1, AMDGPU_GEM_DOMAIN_OA, 0, &h));
+	CHECK(!drmCloseBufferHandle(g->fd, h));
+	CHECK(!amdgpu_bo_alloc(g->dev, &req, &bo));
+	CHECK(!amdgpu_bo_query_info(bo, &info));
+	CHECK(info.alloc_size == 1024 * PAGE);
+	CHECK(info.preferred_heap == AMDGPU_GEM_DOMAIN_GDS);
+	CHECK(gpu_vram_used(g) == before);
+	CHECK(amdgpu_bo_cpu_map(bo, &cpu) == -EPERM);
+	CHECK(!amdgpu_bo_va_op_raw(g->dev, bo, 0, PAGE, va, flags, AMDGPU_VA_OP_MAP));
+	CHECK(gpu_copy(g, va, b->va, 63) == -EFAULT);
+	CHECK(gpu_new_ctx(g));
+	amdgpu_bo_free(bo);
+	buf_free(g, b);
+	return true;
+}
+
+#define TRACING	"/sys/kernel/debug/tracing/"
+
+static bool put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Does a line of the trace have this? */
+static bool traced(const char *text)
+{
+	FILE *f = fopen(TRACING "trace", "re");
+	char line[512];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, "amdgpu_bo_move") && strstr(line, text);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* amdgpu tells those who trace it where a BO comes and goes. */
+static bool test_move_event(struct gpu *g)
+{
+	uint32_t h;
+
+	CHECK(put(TRACING "trace", "\n"));
+	CHECK(put(TRACING "events/amdgpu/amdgpu_bo_move/enable", "1"));
+	CHECK(!raw_create(g->fd, 3 * PAGE, AMDGPU_GEM_DOMAIN_VRAM, 0, &h));
+	CHECK(traced("from=-1, to=2, size=12288"));
+	CHECK(!traced("from=2, to=-1, size=12288"));
+	CHECK(!drmCloseBufferHandle(g->fd, h));
+	CHECK(traced("from=2, to=-1, size=12288"));
+	CHECK(put(TRACING "events/amdgpu/amdgpu_bo_move/enable", "0"));
+	CHECK(put(TRACING "trace", "\n"));
 	return true;
 }
 
@@ -283,6 +366,8 @@ static const struct test memory_tests[] = {
 	{ "info", test_info },
 	{ "fresh-vram-is-poison", test_fresh_is_poison },
 	{ "create-refuses", test_create_refuses },
+	{ "on-chip-memory", test_on_chip },
+	{ "move-event", test_move_event },
 	{ "vram-full", test_vram_full },
 	{ "sparse-bo", test_sparse },
 	{ "mmap-rules", test_mmap_rules },
@@ -293,37 +378,46 @@ static const struct test memory_tests[] = {
 	{ NULL, NULL },
 };
 
-static const struct test *const groups[] = {
-	memory_tests, share_tests, sdma_tests, compute_tests,
+static const struct test *const all[] = {
+	memory_tests, share_tests, sdma_tests, compute_tests, NULL,
 };
 
-static void run_all(struct gpu *g)
+static const struct test *const graphics[] = { gfx_tests, NULL };
+
+static int count(const struct test *const *groups)
 {
 	const struct test *t;
-	unsigned int i;
+	int n = 0;
 
-	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		for (t = groups[i]; t->name; t++)
+	for (; *groups; groups++)
+		for (t = *groups; t->name; t++)
+			n++;
+	return n;
+}
+
+static void run_all(struct gpu *g, const struct test *const *groups)
+{
+	const struct test *t;
+
+	for (; *groups; groups++)
+		for (t = *groups; t->name; t++)
 			ktap_ok(t->run(g), "%s", t->name);
 }
 
 int main(int argc, char **argv)
 {
-	const struct test *t;
-	unsigned int i;
+	const struct test *const *groups = all;
 	struct gpu g;
-	int n = 0;
 
 	if (argc == 2 && !strcmp(argv[1], "copy-for-ever"))
 		return copy_for_ever();
-	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		for (t = groups[i]; t->name; t++)
-			n++;
-	ktap_plan(n);
+	if (argc == 2 && !strcmp(argv[1], "gfx"))
+		groups = graphics;
+	ktap_plan(count(groups));
 	if (!gpu_open(&g))
 		ktap_bail("no simulated GPU");
 	g.canary = ktap_canary();
-	run_all(&g);
+	run_all(&g, groups);
 	gpu_close(&g);
 	return ktap_exit();
 }

@@ -44,6 +44,13 @@ struct op_args {
 	uint32_t n, pad;
 };
 
+struct va_args {
+	uint32_t handle, pad, op, flags;
+	uint64_t va, offset, size, point;
+	uint32_t syncobj, n_wait;
+	uint64_t wait;
+};
+
 struct vm_entry {
 	uint64_t addr, size, offset, flags;
 };
@@ -51,6 +58,7 @@ struct vm_entry {
 #define LIST_HANDLES	DRM_IOWR(DRM_COMMAND_BASE + 0x19, struct list_args)
 #define GEM_OP		DRM_IOWR(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP, struct op_args)
 #define MAPPING_INFO	2
+#define GEM_VA		DRM_IOWR(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA, struct va_args)
 #define CHANGE_HANDLE	DRM_IOWR(0xd2, uint64_t)
 
 /* What must be seen. */
@@ -343,6 +351,62 @@ static bool in_child(bool (*fn)(void))
 	return !status;
 }
 
+/* Waiting for none of no fences is an error everywhere, for all from 7.2 on. */
+static bool no_fences(void)
+{
+	union drm_amdgpu_wait_fences any = { .in.timeout_ns = 1 };
+	union drm_amdgpu_wait_fences every = { .in.wait_all = 1 };
+	struct gpu g;
+
+	if (!gpu_open(&g, false))
+		return false;
+	CHECK(kfd_call(g.drm, DRM_IOCTL_AMDGPU_WAIT_FENCES, &any), -EINVAL);
+	CHECK(kfd_call(g.drm, DRM_IOCTL_AMDGPU_WAIT_FENCES, &every),
+	      want->lists ? -EINVAL : 0);
+	return true;
+}
+
+static uint64_t point_of(int drm, uint32_t handle)
+{
+	uint64_t point = ~0ULL;
+	struct drm_syncobj_timeline_array a = {
+		.handles = (uintptr_t)&handle,
+		.points = (uintptr_t)&point,
+		.count_handles = 1,
+	};
+
+	CHECK(kfd_call(drm, DRM_IOCTL_SYNCOBJ_QUERY, &a), 0);
+	return point;
+}
+
+/* From 7.2 on a mapping waits for syncobjs and signals a point of another. */
+static bool va_timeline(void)
+{
+	struct drm_syncobj_create made = { .flags = DRM_SYNCOBJ_CREATE_SIGNALED };
+	struct drm_syncobj_create line = { 0 };
+	struct va_args args = {
+		.op = AMDGPU_VA_OP_MAP, .flags = AMDGPU_VM_PAGE_READABLE,
+		.va = 1 << 30, .size = PAGE, .point = 5, .syncobj = 99,
+	};
+	struct gpu g;
+
+	if (!gpu_open(&g, false))
+		return false;
+	args.handle = gem_new(g.drm, PAGE);
+	CHECK(kfd_call(g.drm, DRM_IOCTL_SYNCOBJ_CREATE, &made), 0);
+	CHECK(kfd_call(g.drm, DRM_IOCTL_SYNCOBJ_CREATE, &line), 0);
+	CHECK(kfd_call(g.drm, GEM_VA, &args), want->lists ? -ENOENT : 0);
+	args.syncobj = line.handle;
+	args.va += PAGE;
+	args.n_wait = 1;
+	CHECK(kfd_call(g.drm, GEM_VA, &args), want->lists ? -EFAULT : 0);
+	args.wait = (uintptr_t)&made.handle;
+	args.va += PAGE;
+	CHECK(kfd_call(g.drm, GEM_VA, &args), 0);
+	CHECK(point_of(g.drm, line.handle), want->lists ? 5 : 0);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
@@ -356,7 +420,7 @@ int main(int argc, char **argv)
 	}
 	if (argc == 4)
 		return !half(argv[2], argv[3]);
-	ktap_plan(8);
+	ktap_plan(10);
 	ktap_ok(in_child(versions), "versions of KFD and DRM");
 	ktap_ok(in_child(record_size), "size of a BO's private record");
 	ktap_ok(in_child(second_pause), "a second pause");
@@ -365,5 +429,7 @@ int main(int argc, char **argv)
 	ktap_ok(in_child(mapping_info), "GET_MAPPING_INFO");
 	ktap_ok(in_child(change_handle), "GEM_CHANGE_HANDLE");
 	ktap_ok(in_child(export_dmabuf), "EXPORT_DMABUF");
+	ktap_ok(in_child(no_fences), "waiting for no fence");
+	ktap_ok(in_child(va_timeline), "syncobjs of a mapping");
 	return ktap_exit();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * GEM_LIST_HANDLES and GET_MAPPING_INFO came together, and with them GEM_OP's
- * argument grew. The simulator speaks them also where the kernel does not.
+ * argument grew; before them GEM_VA's. The simulator speaks them also where the
+ * kernel does not.
  */
 #ifndef KFDSIM_COMPAT_DRM_AMDGPU_DRM_H
 #define KFDSIM_COMPAT_DRM_AMDGPU_DRM_H
@@ -10,6 +11,7 @@
 
 #ifdef DRM_AMDGPU_GEM_LIST_HANDLES
 #define kfdsim_gem_op	drm_amdgpu_gem_op
+#define kfdsim_gem_va	drm_amdgpu_gem_va
 #else
 #define DRM_AMDGPU_GEM_LIST_HANDLES	0x19
 
@@ -49,7 +51,24 @@ struct kfdsim_gem_op {
 	__u32 padding;
 };
 
-/* By its size DRM gives the argument room. */
+struct kfdsim_gem_va {
+	__u32 handle;
+	__u32 _pad;
+	__u32 operation;
+	__u32 flags;
+	__u64 va_address;
+	__u64 offset_in_bo;
+	__u64 map_size;
+	__u64 vm_timeline_point;
+	__u32 vm_timeline_syncobj_out;
+	__u32 num_syncobj_handles;
+	__u64 input_fence_syncobj_handles;
+};
+
+/* By their sizes DRM gives the arguments room. */
+#undef DRM_IOCTL_AMDGPU_GEM_VA
+#define DRM_IOCTL_AMDGPU_GEM_VA \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_VA, struct kfdsim_gem_va)
 #undef DRM_IOCTL_AMDGPU_GEM_OP
 #define DRM_IOCTL_AMDGPU_GEM_OP \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_OP, struct kfdsim_gem_op)
