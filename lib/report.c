@@ -160,21 +160,52 @@ void gpucr_report_error(struct gpucr_report *r, const char *message)
 	r->error_pid = getpid();
 }
 
-/* A string of JSON, len bytes at most. */
+/*
+ * Bytes of the UTF-8 character that text begins with; 0: it begins with none,
+ * or with what is no character (a surrogate, one written too long).
+ */
+static size_t utf8_len(const unsigned char *text, size_t max)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t i, n = text[0] < 0x80 ? 1 : text[0] < 0xe0 ? 2 :
+		      text[0] < 0xf0 ? 3 : 4;
+	uint32_t c;
+
+	if (n == 1)
+		return 1;
+	if (text[0] < 0xc2 || text[0] > 0xf4 || n > max)
+		return 0;
+	c = text[0] & (0x7f >> n);
+	for (i = 1; i < n; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (text[i] & 0x3f);
+	}
+	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ?
+	       0 : n;
+}
+
+/*
+ * A string of JSON, len bytes at most. A file's name or a message that was cut
+ * short may hold any bytes: what is no UTF-8 becomes U+FFFD.
+ */
 static void put_string(FILE *f, const char *text, size_t len)
 {
-	size_t i;
+	const unsigned char *s = (const unsigned char *)text;
+	size_t i, n;
 
+	len = strnlen(text, len);
 	fputc('"', f);
-	for (i = 0; i < len && text[i]; i++) {
-		unsigned char c = text[i];
-
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			fprintf(f, "\\u%04x", c);
+	for (i = 0; i < len; i += n ?: 1) {
+		n = utf8_len(s + i, len - i);
+		if (!n)
+			fputs("\\ufffd", f);
+		else if (s[i] == '"' || s[i] == '\\')
+			fprintf(f, "\\%c", s[i]);
+		else if (s[i] < 0x20 || s[i] == 0x7f)
+			fprintf(f, "\\u%04x", s[i]);
 		else
-			fputc(c, f);
+			fwrite(s + i, 1, n, f);
 	}
 	fputc('"', f);
 }
