@@ -80,6 +80,24 @@ app_log_good() {
 	sed -n 's/^step \([0-9]*\) ok.*/\1/p' "$LOG" | awk '$1 != ++n { print "step " $1 " where " n " was due"; exit 1 }'
 }
 
+# --- the shape of a process -------------------------------------------------------------------------------------
+
+# Descriptors and what they are of.
+fds() {
+	find "/proc/$1/fd" -mindepth 1 -printf '%f %l\n' | sed -e 's/[0-9]*\]$/N]/' | sort
+}
+
+# Ranges, rights and what is mapped; a BO's offset is another each time. Two of the CPU's own that only follow each
+# other may come back as one.
+maps() {
+	awk '
+		{ split($1, range, "-") }
+		range[1] == end && $2 == rights && $6 == what && what !~ /^\/dev/ { end = range[2]; next }
+		start { print start, end, rights, what }
+		{ start = range[1]; end = range[2]; rights = $2; what = $6 }
+		END { print start, end, rights, what }' "/proc/$1/maps"
+}
+
 # --- the simulator ---------------------------------------------------------------------------------------------
 
 # GPU, queue and number of packets retired, a line each: columns by name, so that new ones do no harm.

@@ -11,21 +11,6 @@
 
 CGROUP=/sys/fs/cgroup/shapes
 
-fds() {
-	find "/proc/$1/fd" -mindepth 1 -printf '%f %l\n' | sed -e 's/[0-9]*\]$/N]/' | sort
-}
-
-# Ranges, rights and what is mapped; a BO's offset is another each time. Two of the CPU's own that only follow each
-# other may come back as one.
-maps() {
-	awk '
-		{ split($1, range, "-") }
-		range[1] == end && $2 == rights && $6 == what && what !~ /^\/dev/ { end = range[2]; next }
-		start { print start, end, rights, what }
-		{ start = range[1]; end = range[2]; rights = $2; what = $6 }
-		END { print start, end, rights, what }' "/proc/$1/maps"
-}
-
 note() {
 	fds "$1" >"$W/fds.$1"
 	maps "$1" >"$W/maps.$1"
@@ -105,7 +90,7 @@ launcher() {
 	stop_all
 }
 
-# CRIU wants iptables for a network namespace, which the guests do not have. Not --kill-child: its death signal is restored
+# With mount and network namespaces: spaces.sh. Not --kill-child: its death signal is restored
 # too, and comes when the restoring criu ends.
 namespaces() {
 	start_in unshare --pid --fork --ipc --uts

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The long runs. On the debug kernel (KASAN, lockdep, kmemleak): the fuzzer with a million messages, and ten minutes
-# of the stress test; then no checker may have a report. On the stock kernel: CRIU killed 200 times for each backend.
+# of the stress test; then no checker may have a report. On the stock kernel: CRIU killed 200 times for each backend; a
+# job in namespaces of its own, three workers of a hundred threads, restored 50 times in a row by each.
 #
-# usage: run.sh GUEST [fuzz|stress|kills]...        default: all three
+# usage: run.sh GUEST [fuzz|stress|kills|restores]...        default: all four
 #   STRESS_MESSAGES [1000000]  STRESS_SECONDS [600]  STRESS_FLOOR [50]  STRESS_KILLS [200] for each backend
+#   STRESS_RESTORES [50] for each backend
 #   STRESS_SEED     of fuzz and stress [the clock]
 #   STRESS_KERNEL   debug or stock, for fuzz and stress [debug]
 # The output of each part is in build/stress/. Last line: N passed, N failed, N skipped.
@@ -40,6 +42,11 @@ run_kills() {
 		"$VM_DIR/boot.sh" "$GUEST" "cd /src/selftests/plugin && KILLS=$each ./kills.sh"
 }
 
+run_restores() {
+	KERNEL=stock LAB_CPUS=1 LAB_TIMEOUT=14400 LAB_LOG=$LOGS/restores.lab \
+		"$VM_DIR/boot.sh" "$GUEST" "cd /src/selftests/plugin && RESTORES=${STRESS_RESTORES:-50} ./spaces.sh"
+}
+
 # Shows the results and counts of a part, and keeps the rest in its log.
 part() {
 	local name=$1 start=$SECONDS rc=0 ok
@@ -60,22 +67,23 @@ part() {
 
 main() {
 	local name
-	[[ $# -ge 1 ]] || die "usage: run.sh GUEST [fuzz|stress|kills]..."
+	[[ $# -ge 1 ]] || die "usage: run.sh GUEST [fuzz|stress|kills|restores]..."
 	need_root
 	export GUEST=$1
 	shift
 	export STRESS_KERNEL=${STRESS_KERNEL:-debug}
-	[[ $# -gt 0 ]] || set -- fuzz stress kills
+	[[ $# -gt 0 ]] || set -- fuzz stress kills restores
 	mkdir -p "$LOGS"
 	"$VM_DIR/build.sh" "$GUEST"
-	if [[ $STRESS_KERNEL == debug ]]; then
+	# The other parts are for the stock kernel only.
+	if [[ $STRESS_KERNEL == debug && " $* " =~ " fuzz "|" stress " ]]; then
 		"$VM_DIR/debug-kernel.sh" build
 		KERNEL=debug "$VM_DIR/build.sh" "$GUEST"
 	fi
 	for name in "$@"; do
 		case $name in
-		fuzz | stress | kills) part "$name" ;;
-		*) die "no part '$name': fuzz, stress, kills" ;;
+		fuzz | stress | kills | restores) part "$name" ;;
+		*) die "no part '$name': fuzz, stress, kills, restores" ;;
 		esac
 	done
 	echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
