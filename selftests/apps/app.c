@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,6 +37,7 @@ static const char usage_text[] =
 	"  --fill-fds N     take the first N descriptors from 3 on (0)\n"
 	"  --kfd-last       KFD's descriptor above those of the render nodes\n"
 	"  --no-stdin       close descriptor 0\n"
+	"  --half-socket    keep one end of a socket pair whose other end a process outside the tree has\n"
 	"  --shared KIND    shareloop: anon, memfd or sysv\n"
 	"  --pidfile FILE   write the process id there\n";
 
@@ -43,6 +45,8 @@ static const char usage_text[] =
 static int ready_fd = -1;
 /* Where the processes that we forked tell us; -1 where there are none. */
 static int procs_fd = -1;
+/* Our end of --half-socket; -1 without it. */
+static int half_fd = -1;
 
 static void die_usage(const char *fmt, const char *arg)
 {
@@ -115,6 +119,7 @@ static const struct option options[] = {
 	{ "fill-fds", required_argument, NULL, 'f' },
 	{ "kfd-last", no_argument, NULL, 'k' },
 	{ "no-stdin", no_argument, NULL, 'i' },
+	{ "half-socket", no_argument, NULL, 'u' },
 	{ "pidfile", required_argument, NULL, 'P' },
 	{ "help", no_argument, NULL, 'h' },
 	{ }
@@ -141,6 +146,9 @@ static bool parse_shape(struct app_opt *opt, int c)
 		break;
 	case 'i':
 		opt->no_stdin = true;
+		break;
+	case 'u':
+		opt->half_socket = true;
 		break;
 	default:
 		return false;
@@ -276,6 +284,40 @@ static void take_fds(unsigned int n)
 		close(null);
 }
 
+/* The process outside the tree: init's child, until the other end is closed. */
+static void hold_end(int fd)
+{
+	char c;
+
+	if (fork())
+		_exit(0);
+	dup2(fd, 0);
+	close_range(1, ~0U, 0);
+	/* Not one of those that a test looks for by name. */
+	prctl(PR_SET_NAME, "socketholder");
+	while (read(0, &c, 1) > 0)
+		;
+	_exit(0);
+}
+
+/* Before there is any GPU memory that the other process would inherit. */
+static void make_half_socket(void)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
+		die_errno("socketpair");
+	pid = fork();
+	if (pid < 0)
+		die_errno("fork");
+	if (!pid)
+		hold_end(fds[1]);
+	waitpid(pid, NULL, 0);
+	close(fds[1]);
+	half_fd = fds[0];
+}
+
 /* Nothing of the terminal may stay open: CRIU would have to dump it. */
 static void set_up_io(const struct app_opt *opt)
 {
@@ -295,6 +337,8 @@ static void set_up_io(const struct app_opt *opt)
 	take_fds(opt->fill_fds);
 	if (opt->hold && open(opt->hold, O_RDONLY) < 0)
 		die_errno(opt->hold);
+	if (opt->half_socket)
+		make_half_socket();
 	if (chdir("/"))
 		die_errno("/");
 }
@@ -394,6 +438,12 @@ void app_extras(const struct app_opt *opt)
 	}
 	if (opt->no_stdin)
 		close(0);
+	/* Above all others: CRIU dumps them in their order. */
+	if (half_fd >= 0) {
+		if (fcntl(half_fd, F_DUPFD, 900) < 0)
+			die_errno("F_DUPFD");
+		close(half_fd);
+	}
 }
 
 void app_ready(const struct app_opt *opt)

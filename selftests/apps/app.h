@@ -33,6 +33,7 @@ struct app_opt {
 	bool digest;		/* print each BO's digest too */
 	unsigned int small_bos;	/* constant BOs of 64 KiB in VRAM, per GPU */
 	const char *hold;	/* opened, and kept open */
+	bool half_socket;	/* one end of a socket pair, after all others */
 	const char *shared;	/* kind of memory that processes share */
 	unsigned int threads;	/* more threads, which do nothing */
 	unsigned int children;	/* processes forked late, which do nothing */

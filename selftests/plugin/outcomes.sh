@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# However CRIU ends a dump, what was paused is undone, once: a pre-dump, a time-out, a file that CRIU itself cannot dump, a
-# task of the tree killed meanwhile (CRIU leaves without its hooks), a post-dump script that fails,
-# or that takes the images away.
+# However CRIU ends a dump, what was paused is undone, once: a pre-dump, a time-out, a file that CRIU itself cannot dump,
+# half a unix socket that it finds behind all of ours, a task of the tree killed meanwhile (CRIU leaves without its hooks),
+# a post-dump script that fails, or that takes the images away.
 #
 # Each must turn it red: no unpause in the destructor; a pause in a pre-dump; manifests that are written at the end.
 # shellcheck disable=SC2119 # options are optional
@@ -36,6 +36,10 @@ paused_once() {
 	[[ $(grep -a -c 'gpucr: pid [0-9]*: paused' "$IMG/dump.log") -eq 1 ]] || fail "$(grep -a gpucr "$IMG/dump.log")"
 }
 
+undone_once() {
+	[[ $(grep -a -c 'gpucr: pid [0-9]*: unpaused' "$IMG/dump.log") -eq 1 ]] || fail "$(grep -a gpucr "$IMG/dump.log")"
+}
+
 pre_dump() {
 	local before
 	before=$(stat_value processes)
@@ -51,6 +55,12 @@ no_files() {
 	[[ -z $(find "$IMG" -name '*gpucr*') ]] || fail "left: $(find "$IMG" -name '*gpucr*')"
 }
 
+# Whose failure it was: none of ours is told where there was none.
+report_says_whose() {
+	jq -e '.result == "failed" and .paused_us > 0 and (has("error") | not)' "$IMG/amdgpu-report.json" ||
+		fail "$(cat "$IMG/amdgpu-report.json")"
+}
+
 # CRIU's time-out is for the freezing; what comes after may take as long as it needs.
 timeout_passes() {
 	rm -rf "$IMG"
@@ -61,13 +71,20 @@ timeout_passes() {
 	still_runs
 }
 
+# CRIU's own, but for what it says of kernels without tun at each start.
+first_error() {
+	grep -a 'Error (' "$IMG/dump.log" | grep -v criu/tun.c | head -n 1
+}
+
 # failed_by_criu PATTERN OPTION...: CRIU itself says no, after us.
 failed_by_criu() {
 	! criu_dump --leave-running >"$W/out" || fail "the dump succeeded"
-	grep -a -E "$1" "$IMG/dump.log" | head -n 2 | grep . || fail "another error: $(cat "$W/out")"
+	first_error | grep -E "$1" || fail "another error: $(cat "$W/out")"
 	paused_once
+	undone_once
 	no_files
 	grep -a 'dump failed outside of this plugin' "$IMG/dump.log" || fail "the plugin takes the blame"
+	report_says_whose
 	still_runs
 }
 
@@ -75,6 +92,16 @@ unsupported_file() {
 	app_kill
 	start --hold "$TWIN_DEVICE"
 	failed_by_criu "Can't dump file .* of that type"
+	app_kill
+	start
+}
+
+# Its number is above those of KFD and the render node: what they hold has been written when CRIU comes to it.
+half_socket() {
+	app_kill
+	start --half-socket
+	failed_by_criu "External socket is used|half of stream unix connection"
+	grep -a 'gpucr: GPU 0x[0-9a-f]*: read [0-9]* BOs' "$IMG/dump.log" || fail "it failed before our part"
 	app_kill
 	start
 }
@@ -178,6 +205,7 @@ round() {
 	check "$1: pre-dump: nothing is paused" pre_dump
 	check "$1: --timeout is not for us" timeout_passes
 	check "$1: a file that CRIU cannot dump" unsupported_file
+	check "$1: one end of a unix socket that leads out of the tree" half_socket
 	check "$1: a task of the tree killed in the dump" sibling_killed
 	check "$1: two plugins of our name: neither does anything" two_of_a_name
 	check "$1: a post-dump script that fails" script_fails
@@ -188,7 +216,7 @@ round() {
 
 read -ra backends <<<"${BACKENDS:-netlink ioctl}"
 has_gpucr || backends=(ioctl)
-plan $((10 * ${#backends[@]}))
+plan $((11 * ${#backends[@]}))
 for backend in "${backends[@]}"; do
 	round "$backend"
 done
