@@ -55,6 +55,7 @@ static int piece_failed(struct pass *p, const char *what, int err)
 	gpucr_err("GPU 0x%04x, BO %u at 0x%llx: %s: %s (copy-failed)",
 		  p->c->cfg.gpu_id, p->bos[p->cur].index,
 		  (unsigned long long)p->cur_offset, what, strerror(-err));
+	gpucr_copy_note(p->c, p->bos[p->cur].index, p->cur_offset);
 	return err;
 }
 
@@ -279,6 +280,13 @@ static void end_pass(struct pass *p)
 	for (i = p->unmapped; p->maps && i < p->num; i++)
 		gpucr_copy_unmap(&p->maps[i]);
 	free(p->maps);
+}
+
+bool gpucr_copy_failed_at(const struct gpucr_copy *c,
+			  struct gpucr_copy_place *ret)
+{
+	*ret = c->place;
+	return c->failed;
 }
 
 unsigned int gpucr_copy_buffers(const struct gpucr_copy *c, struct iovec *v,

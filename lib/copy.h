@@ -10,6 +10,7 @@
 #ifndef GPUCR_COPY_H
 #define GPUCR_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -41,6 +42,13 @@ struct gpucr_copy_bo {
 	uint64_t size;
 };
 
+/* Bytes in the memory of a GPU. */
+struct gpucr_copy_place {
+	uint32_t gpu_id;
+	uint32_t bo;		/* its index */
+	uint64_t offset;
+};
+
 /* -errno, logged. */
 int gpucr_copy_open(const struct gpucr_copy_config *cfg,
 		    struct gpucr_copy **ret);
@@ -66,6 +74,9 @@ unsigned int gpucr_copy_buffers(const struct gpucr_copy *c, struct iovec *v,
 /* From the BOs to sink, which is settled on return. */
 int gpucr_copy_from_gpu(struct gpucr_copy *c, const struct gpucr_copy_bo *bos,
 			size_t num, const struct gpucr_copy_sink *sink);
+/* Where the first failure was; false: it was of no BO. */
+bool gpucr_copy_failed_at(const struct gpucr_copy *c,
+			  struct gpucr_copy_place *ret);
 /* BOs of one GPU and where their content comes from. */
 struct gpucr_copy_fill {
 	struct gpucr_copy *c;

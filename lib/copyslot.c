@@ -113,6 +113,16 @@ int gpucr_copy_slot_add(struct gpucr_copy *c, struct gpucr_copy_slot *s,
 	return 0;
 }
 
+void gpucr_copy_note(struct gpucr_copy *c, uint32_t bo, uint64_t offset)
+{
+	if (c->failed)
+		return;
+	c->failed = true;
+	c->place = (struct gpucr_copy_place){
+		.gpu_id = c->cfg.gpu_id, .bo = bo, .offset = offset,
+	};
+}
+
 static int slot_failed(struct gpucr_copy *c, const struct gpucr_copy_slot *s,
 		       const char *what, int err)
 {
@@ -120,6 +130,7 @@ static int slot_failed(struct gpucr_copy *c, const struct gpucr_copy_slot *s,
 		  c->cfg.gpu_id, s->first_bo,
 		  (unsigned long long)s->first_offset, s->len, what,
 		  strerror(-err));
+	gpucr_copy_note(c, s->first_bo, s->first_offset);
 	return err;
 }
 
@@ -166,24 +177,28 @@ bool gpucr_copy_slot_is_done(struct gpucr_copy_slot *s)
 
 int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 {
+	/* An engine that hangs is waited for once, not once for each slot. */
+	uint64_t ns = c->hangs ? 0 : c->cfg.deadline_ms * 1000000ULL;
 	uint32_t expired = 0;
 	int err;
 
 	if (!s->busy)
 		return 0;
 	s->busy = false;
-	err = amdgpu_cs_query_fence_status(&s->fence,
-					   c->cfg.deadline_ms * 1000000ULL, 0,
-					   &expired);
+	err = amdgpu_cs_query_fence_status(&s->fence, ns, 0, &expired);
 	if (!err && expired)
 		return 0;
 	c->stuck = true;
 	if (err)
 		return slot_failed(c, s, "it failed", err);
+	if (c->hangs)
+		return -ETIMEDOUT;
+	c->hangs = true;
 	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: not done after %u ms (copy-timeout); the engine hangs or is very busy",
 		  c->cfg.gpu_id, s->first_bo,
 		  (unsigned long long)s->first_offset, s->len,
 		  c->cfg.deadline_ms);
+	gpucr_copy_note(c, s->first_bo, s->first_offset);
 	return -ETIMEDOUT;
 }
 

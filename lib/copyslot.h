@@ -40,9 +40,14 @@ struct gpucr_copy {
 	amdgpu_context_handle ctx;
 	uint32_t max_packet;		/* bytes that one packet copies */
 	bool count_minus_one;
-	bool stuck;			/* a wait timed out: free nothing */
+	bool stuck;			/* a wait failed: free nothing */
+	bool hangs;			/* it ran into its deadline */
+	bool failed;			/* at this place, the first one */
+	struct gpucr_copy_place place;
 	struct gpucr_copy_slot *slots;
 };
+
+void gpucr_copy_note(struct gpucr_copy *c, uint32_t bo, uint64_t offset);
 
 int gpucr_copy_map(struct gpucr_copy *c, const struct gpucr_copy_bo *bo,
 		   struct gpucr_copy_map *ret);

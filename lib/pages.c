@@ -522,8 +522,10 @@ int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 
 		if (i >= r->chunks->num || r->chunks->v[i].raw_len > len)
 			return -EINVAL;
+		r->at = i;
 		err = read_run(r, i, p, len, &got);
 		for (len -= err ? 0 : got; !err && got; i++) {
+			r->at = i;
 			err = check_chunk(r, i, p);
 			p += r->chunks->v[i].raw_len;
 			got -= r->chunks->v[i].raw_len;

@@ -97,6 +97,7 @@ struct gpucr_pages_reader {
 	struct gpucr_fetch *fetch;	/* NULL: nothing is read in advance */
 	struct gpucr_pages_ahead *ahead; /* by rising place in the stream */
 	size_t num_ahead;
+	size_t at;			/* chunk; where a read failed, the one */
 };
 
 /* chunks has passed gpucr_chunks_fault(); it and name outlive the reader. */

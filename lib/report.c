@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "log.h"
 #include "version.h"
 
@@ -40,11 +41,12 @@ struct gpucr_report {
 	char operation[NAME_SIZE];
 	uint64_t start_us;		/* of the monotonic clock */
 	time_t time;
-	atomic_int num_phases, num_members, has_error;
+	atomic_int num_phases, num_members, has_error, has_place;
 	struct phase phases[MAX_PHASES];
 	struct member members[MAX_MEMBERS];
 	char error[ERROR_SIZE];
 	pid_t error_pid;
+	struct gpucr_copy_place place;	/* of the error */
 };
 
 static uint64_t now_us(void)
@@ -158,6 +160,13 @@ void gpucr_report_error(struct gpucr_report *r, const char *message)
 		return;
 	snprintf(r->error, sizeof(r->error), "%s", message);
 	r->error_pid = getpid();
+}
+
+void gpucr_report_place(struct gpucr_report *r,
+			const struct gpucr_copy_place *p)
+{
+	if (r && !atomic_exchange(&r->has_place, 1))
+		r->place = *p;
 }
 
 /*
@@ -314,6 +323,9 @@ static void put_error(FILE *f, const struct gpucr_report *r, int err)
 		put_string(f, strerrorname_np(err) ? : "unknown", SIZE_MAX);
 	else
 		fputs("null", f);
+	if (atomic_load(&r->has_place))
+		fprintf(f, ", \"gpu\": \"0x%04x\", \"bo\": %u, \"offset\": %"
+			PRIu64, r->place.gpu_id, r->place.bo, r->place.offset);
 	fprintf(f, ", \"pid\": %d}", r->error_pid);
 }
 

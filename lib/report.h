@@ -18,6 +18,7 @@
 #define GPUCR_REPORT_RESTORE	"amdgpu-report-restore.json"
 
 struct gpucr_report;
+struct gpucr_copy_place;
 
 /* operation: "dump" or "restore". NULL where there is no memory. */
 struct gpucr_report *gpucr_report_new(const char *operation);
@@ -41,6 +42,10 @@ void gpucr_report_option(struct gpucr_report *r, const char *name,
 			 const char *value);
 /* A message "what (token); what to do"; the first one is kept. */
 void gpucr_report_error(struct gpucr_report *r, const char *message);
+
+/* Where in GPU memory it was: a BO, by its index; the first one is kept. */
+void gpucr_report_place(struct gpucr_report *r,
+			const struct gpucr_copy_place *p);
 
 /*
  * Writes the file; err: errno of a failure, 0. A directory that cannot be

@@ -102,20 +102,26 @@ struct filler {
 	struct gpucr_pages_reader pages;
 	struct gpucr_copy_bo *bos;
 	struct gpucr_copy *copy;
+	size_t num;
 	uint64_t bytes;
+	bool bad;		/* a chunk, at bad_pos of the stream */
+	uint64_t bad_pos;
 };
 
 static int from_file(void *arg, uint64_t pos, void *buf, size_t len)
 {
 	struct filler *f = arg;
-
 	int err;
 
 	gpucr_pace_take(f->cfg->pace,
 			gpucr_chunks_stored(f->pages.chunks, pos, len), NULL);
 	err = gpucr_pages_read(&f->pages, pos, buf, len);
-	if (!err)
+	if (!err) {
 		gpucr_progress_add(f->cfg->progress, len);
+		return 0;
+	}
+	f->bad = true;
+	f->bad_pos = (uint64_t)f->pages.at * f->pages.chunks->chunk_size;
 	return err;
 }
 
@@ -135,10 +141,11 @@ static int set_store(const struct content_config *cfg,
 	return gpucr_pages_set_store(w, &store);
 }
 
-static int dump_bos(const struct content_config *cfg,
-		    const struct gpucr_copy_bo *bos, size_t num, uint64_t bytes,
-		    struct gpucr_img_pages *ret)
+static int dump_bos(struct content_job *j, const struct gpucr_copy_bo *bos,
+		    size_t num, uint64_t bytes)
 {
+	const struct content_config *cfg = &j->cfg;
+	struct gpucr_img_pages *ret = j->pages;
 	struct drain d = { .cfg = cfg };
 	const struct gpucr_copy_sink sink = {
 		.put = to_file, .settle = settle_file, .arg = &d,
@@ -163,11 +170,12 @@ static int dump_bos(const struct content_config *cfg,
 		gpucr_pages_abort(&d.w);
 	else
 		err = gpucr_pages_commit(&d.w, &ret->chunks);
+	j->placed = gpucr_copy_failed_at(c, &j->place);
 	gpucr_copy_close(c);
 	return err;
 }
 
-static int dump_gpu(const struct content_job *j)
+static int dump_gpu(struct content_job *j)
 {
 	uint64_t bytes, start = gpucr_now_ms();
 	struct gpucr_copy_bo *bos;
@@ -176,7 +184,7 @@ static int dump_gpu(const struct content_job *j)
 
 	err = list_bos(&j->cfg, j->state, &bos, &num, &bytes);
 	if (!err && bytes)
-		err = dump_bos(&j->cfg, bos, num, bytes, j->pages);
+		err = dump_bos(j, bos, num, bytes);
 	if (!err)
 		tell_rate(&j->cfg, "read", num, bytes, start);
 	free(bos);
@@ -311,12 +319,11 @@ static void begin_file(void *arg, uint64_t pos, void *buf, size_t len)
 static int open_filler(const struct content_job *j, struct filler *f,
 		       struct gpucr_copy_fill *ret)
 {
-	size_t num;
 	int err;
 
 	f->cfg = &j->cfg;
 	f->pages.fd = -1;
-	err = list_bos(&j->cfg, j->state, &f->bos, &num, &f->bytes);
+	err = list_bos(&j->cfg, j->state, &f->bos, &f->num, &f->bytes);
 	if (!err)
 		err = gpucr_pages_open(&f->pages, j->cfg.dir, j->pages->file,
 				       &j->pages->chunks);
@@ -325,7 +332,7 @@ static int open_filler(const struct content_job *j, struct filler *f,
 		err = open_copy(&j->cfg, &f->copy);
 	}
 	*ret = (struct gpucr_copy_fill){
-		.c = f->copy, .bos = f->bos, .num = num,
+		.c = f->copy, .bos = f->bos, .num = f->num,
 		.source = from_file, .begin = begin_file, .arg = f,
 	};
 	return err;
@@ -339,7 +346,22 @@ static void close_filler(struct filler *f)
 	free(f->bos);
 }
 
-int content_restore(const struct content_job *jobs, size_t num)
+/* The BO of a chunk that could not be had, or that of a copy. */
+static bool failed_at(const struct filler *f, struct gpucr_copy_place *ret)
+{
+	size_t i;
+
+	if (!f->bad)
+		return f->copy && gpucr_copy_failed_at(f->copy, ret);
+	ret->gpu_id = f->cfg->gpu_id;
+	ret->offset = f->bad_pos;
+	for (i = 0; i < f->num && ret->offset >= f->bos[i].size; i++)
+		ret->offset -= f->bos[i].size;
+	ret->bo = i < f->num ? f->bos[i].index : 0;
+	return i < f->num;
+}
+
+int content_restore(struct content_job *jobs, size_t num)
 {
 	struct gpucr_copy_fill *fills = calloc(num + 1, sizeof(*fills));
 	struct filler *f = calloc(num + 1, sizeof(*f));
@@ -351,6 +373,8 @@ int content_restore(const struct content_job *jobs, size_t num)
 		err = open_filler(&jobs[opened], &f[opened], &fills[opened]);
 	if (!err)
 		err = gpucr_copy_to_gpus(fills, num);
+	for (i = 0; i < opened && err; i++)
+		jobs[i].placed = failed_at(&f[i], &jobs[i].place);
 	for (i = 0; i < num && !err; i++)
 		tell_rate(&jobs[i].cfg, "filled", fills[i].num, f[i].bytes,
 			  start);

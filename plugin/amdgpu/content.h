@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "copy.h"
 #include "image.h"
 #include "kfd.h"
 #include "pace.h"
@@ -44,6 +45,8 @@ struct content_job {
 	/* To be written: gpu_id and file are set, chunks are the result. */
 	struct gpucr_img_pages *pages;
 	int err;			/* its own failure, if it was one */
+	bool placed;			/* where in GPU memory is known */
+	struct gpucr_copy_place place;
 };
 
 /*
@@ -58,6 +61,6 @@ int content_dump(struct content_job *jobs, size_t num,
  * Fills the BOs from the page files of all jobs, at the same time, in this
  * thread alone; every byte was checked on the way. -errno, logged.
  */
-int content_restore(const struct content_job *jobs, size_t num);
+int content_restore(struct content_job *jobs, size_t num);
 
 #endif

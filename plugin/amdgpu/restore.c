@@ -349,6 +349,8 @@ static int fill_gpus(int dir, const struct gpucr_img_kfd *img,
 	if (!err)
 		err = content_restore(jobs, num);
 	for (i = 0; i < num; i++) {
+		if (err && jobs[i].placed)
+			gpucr_report_place(plugin_report, &jobs[i].place);
 		if (jobs[i].cfg.drm_fd >= 0)
 			close(jobs[i].cfg.drm_fd);
 	}

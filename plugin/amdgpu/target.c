@@ -300,6 +300,8 @@ static int run_jobs(struct target_env *env, struct content_job *jobs,
 	env->copy_ms += img->copy_us / 1000;
 	err = err ? err : ended;
 	for (i = 0; i < num; i++) {
+		if (err && jobs[i].err == err && jobs[i].placed)
+			gpucr_report_place(plugin_report, &jobs[i].place);
 		/* Some may be whole although another failed. */
 		if (jobs[i].pages->chunks.num)
 			env->wrote(jobs[i].pages->file);

@@ -10,6 +10,11 @@ report() {
 	jq -e "$2" "$IMG/$1" >"$W/jq" 2>&1 || fail "$1, not $2: $(cat "$W/jq" "$IMG/$1")"
 }
 
+# As the report names it.
+gpu_id() {
+	awk 'NR > 1 { printf "0x%04x\n", $2; exit }' "$SIM/digest"
+}
+
 D=amdgpu-report.json
 R=amdgpu-report-restore.json
 
@@ -18,6 +23,7 @@ dump() {
 	app_goes_on 2
 	digest "$(app_pid)" | awk '{ s += $2 } END { print s }' >"$W/bytes"
 	app_pid >"$W/dumped"
+	gpu_id >"$W/gpu"
 	GPUCR_FW_VER_CHECK=off criu_dump
 	cp "$LOG" "$W/log.saved"
 }
@@ -58,6 +64,8 @@ restore_failed() {
 	cp "$W/pages" "$pages"
 	report $R '.result == "failed" and .error.token == "chunk-checksum" and (.error.hint | length > 0)'
 	report $R ".error.pid == $(cat "$W/dumped") and (.error.message | test(\"chunk 0 at 0x0\"))"
+	# The stream begins with the first BO that has content.
+	report $R '.error.gpu == "'"$(cat "$W/gpu")"'" and (.error.bo | type) == "number" and .error.offset == 0'
 	report $R '[.phases[] | select(.phase == "fill" and .duration_us == null)] | length == 1'
 	report $R '[.phases[] | select(.phase == "resume")] | length == 0'
 }
@@ -80,6 +88,20 @@ failed_dump() {
 	app_goes_on 2
 }
 
+# The BO of the message, as numbers: of the second slot's worth.
+copy_failed() {
+	local bo offset
+	rm -rf "$IMG"
+	fault "point=cs-submit errno=5 count=1 nth=2"
+	! GPUCR_MAX_BUFFER_SIZE=2M criu_dump >"$W/out" 2>&1 || fail "the dump did not fail"
+	faults_clear
+	report $D '.result == "failed" and .error.token == "copy-failed" and .error.gpu == "'"$(cat "$W/gpu")"'"'
+	read -r bo offset < <(jq -r '"\(.error.bo) \(.error.offset)"' "$IMG/$D")
+	report $D "$(printf '.error.message | contains("BO %d at 0x%x,")' "$bo" "$offset")"
+	[[ $((offset % 4096)) -eq 0 ]] || fail "offset $offset"
+	app_goes_on 2
+}
+
 no_room() {
 	mkdir -p "$W/small"
 	mount -t tmpfs -o size=2m small "$W/small"
@@ -91,12 +113,13 @@ no_room() {
 	app_kill
 }
 
-plan 7
+plan 8
 must "dump" dump
 check "the report of a dump" dump_told
 check "the report of a restore" restore
 check "a restore that fails in a task" restore_failed
 check "a restore that is refused" refused
 must "a dump that fails, and only its report is left" failed_dump
+check "a copy that fails: which BO, and where in it" copy_failed
 check "no space: refused before the pause" no_room
 finish
