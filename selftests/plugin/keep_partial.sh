@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A dump that fails half way, the first of two processes written: it leaves nothing but its report, or, with keep-partial,
 # the files that were finished; never one that was not, and nobody takes them for a whole image.
+#
+# The option taken the wrong way round turns it red.
 # shellcheck disable=SC2119 # options are optional
 # shellcheck source=selftests/plugin/lib.sh
 . "$(dirname "$0")/lib.sh"

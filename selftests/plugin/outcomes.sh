@@ -4,7 +4,8 @@
 # half a unix socket that it finds behind all of ours, a task of the tree killed meanwhile (CRIU leaves without its hooks),
 # a post-dump script that fails, or that takes the images away.
 #
-# Each must turn it red: no unpause in the destructor; a pause in a pre-dump; manifests that are written at the end.
+# Each must turn it red: no unpause in the destructor; a pause in a pre-dump; manifests that are written at the end; our
+# files removed only where the error was ours.
 # shellcheck disable=SC2119 # options are optional
 # shellcheck source=selftests/plugin/lib.sh
 . "$(dirname "$0")/lib.sh"
