@@ -46,6 +46,7 @@ struct gpucr_report {
 	struct member members[MAX_MEMBERS];
 	char error[ERROR_SIZE];
 	pid_t error_pid;
+	int error_errno;
 	struct gpucr_copy_place place;	/* of the error */
 };
 
@@ -154,12 +155,13 @@ void gpucr_report_option(struct gpucr_report *r, const char *name,
 	set_text(r, name, value, true);
 }
 
-void gpucr_report_error(struct gpucr_report *r, const char *message)
+void gpucr_report_error(struct gpucr_report *r, const char *message, int err)
 {
 	if (!r || atomic_exchange(&r->has_error, 1))
 		return;
 	snprintf(r->error, sizeof(r->error), "%s", message);
 	r->error_pid = getpid();
+	r->error_errno = err;
 }
 
 void gpucr_report_place(struct gpucr_report *r,
@@ -357,7 +359,7 @@ static void put_report(FILE *f, const struct gpucr_report *r, bool good,
 	put_members(f, r);
 	put_phases(f, r);
 	if (atomic_load(&r->has_error))
-		put_error(f, r, err);
+		put_error(f, r, err ? : r->error_errno);
 	fputs("\n}\n", f);
 }
 

@@ -40,16 +40,19 @@ void gpucr_report_text(struct gpucr_report *r, const char *key,
 /* An option that is not as it is by default, or any other. */
 void gpucr_report_option(struct gpucr_report *r, const char *name,
 			 const char *value);
-/* A message "what (token); what to do"; the first one is kept. */
-void gpucr_report_error(struct gpucr_report *r, const char *message);
+/*
+ * A message "what (token); what to do", and its errno or 0; the first one is
+ * kept.
+ */
+void gpucr_report_error(struct gpucr_report *r, const char *message, int err);
 
 /* Where in GPU memory it was: a BO, by its index; the first one is kept. */
 void gpucr_report_place(struct gpucr_report *r,
 			const struct gpucr_copy_place *p);
 
 /*
- * Writes the file; err: errno of a failure, 0. A directory that cannot be
- * written is nobody's trouble.
+ * Writes the file; err: errno of a failure, 0: that of the first error. A
+ * directory that cannot be written is nobody's trouble.
  */
 void gpucr_report_write(struct gpucr_report *r, int dir, const char *name,
 			bool good, int err);

@@ -692,7 +692,7 @@ static void write_report(bool good)
 	gpucr_report_number(r, "paused_us", paused_ms() * 1000);
 	gpucr_opts_tell(&dump.opts, tell_option, r);
 	if (!good && *gpucr_log_first_error())
-		gpucr_report_error(r, gpucr_log_first_error());
+		gpucr_report_error(r, gpucr_log_first_error(), -dump.err);
 	gpucr_report_write(r, dump.env.dir, GPUCR_REPORT_DUMP, good,
 			   -dump.err);
 }

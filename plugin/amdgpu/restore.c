@@ -168,7 +168,7 @@ static void write_report(bool good, int err)
 	gpucr_report_number(r, "processes", restore.plan.num_images);
 	gpucr_opts_tell(&restore.plan.opts, tell_option, r);
 	if (!good && *gpucr_log_first_error())
-		gpucr_report_error(r, gpucr_log_first_error());
+		gpucr_report_error(r, gpucr_log_first_error(), -err);
 	gpucr_report_write(r, host_image_dir(), GPUCR_REPORT_RESTORE, good,
 			   -err);
 }
@@ -177,7 +177,8 @@ static void write_report(bool good, int err)
 static int noted(int ret)
 {
 	if (ret < 0 && ret != -ENOTSUP && *gpucr_log_first_error())
-		gpucr_report_error(plugin_report, gpucr_log_first_error());
+		gpucr_report_error(plugin_report, gpucr_log_first_error(),
+				   -ret);
 	return ret;
 }
 

@@ -19,7 +19,7 @@
 #include "table.h"
 
 #define NAME	"report.json"
-#define RANDOM	20000
+#define RANDOM	4000
 
 static int dir;
 
@@ -107,7 +107,7 @@ static struct json_object *report_of(const char *text)
 	gpucr_report_option(r, "option", text);
 	gpucr_report_option(r, text, text);
 	gpucr_report_end(r, gpucr_report_begin(r, text, 1), 2);
-	gpucr_report_error(r, text);
+	gpucr_report_error(r, text, 0);
 	gpucr_report_write(r, dir, NAME, false, 5);
 	gpucr_report_free(r);
 	return parse();

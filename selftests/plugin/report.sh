@@ -62,7 +62,7 @@ restore_failed() {
 	criu_restore >"$W/out" 2>&1 || rc=$?
 	[[ $rc -ne 0 ]] || fail "it was restored"
 	cp "$W/pages" "$pages"
-	report $R '.result == "failed" and .error.token == "chunk-checksum" and (.error.hint | length > 0)'
+	report $R '.result == "failed" and .error.token == "chunk-checksum" and .error.errno == "EBADMSG" and (.error.hint | length > 0)'
 	report $R ".error.pid == $(cat "$W/dumped") and (.error.message | test(\"chunk 0 at 0x0\"))"
 	# The stream begins with the first BO that has content.
 	report $R '.error.gpu == "'"$(cat "$W/gpu")"'" and (.error.bo | type) == "number" and .error.offset == 0'
