@@ -6,6 +6,7 @@
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "kfdsim_drm.h"
 
@@ -182,6 +183,32 @@ static int copy_user_user(struct kfdsim_bo *dst, u64 dst_off,
 	return 0;
 }
 
+/*
+ * Would a page that nobody has written read the same? So that VRAM may be
+ * larger than memory, as long as most of it was never used, after a restore
+ * too.
+ */
+static bool reads_as_fresh(struct kfdsim_bo *dst, struct kfdsim_bo *src,
+			   u64 src_off)
+{
+	const void *fresh = kfdsim_bo_fresh_page(dst);
+	bool same = false;
+	u64 first;
+	void *buf;
+
+	/* Most pages differ at once, and cost nothing. */
+	if (user_rw(src, src_off, &first, sizeof(first), false) ||
+	    first != *(const u64 *)fresh)
+		return false;
+	buf = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	if (!buf)
+		return false;
+	if (!user_rw(src, src_off, buf, PAGE_SIZE, false))
+		same = !memcmp(buf, fresh, PAGE_SIZE);
+	kfree(buf);
+	return same;
+}
+
 /* One page at most on either side. */
 static int copy_within_page(struct kfdsim_bo *dst, u64 dst_off,
 			    struct kfdsim_bo *src, u64 src_off, size_t len)
@@ -202,6 +229,10 @@ static int copy_within_page(struct kfdsim_bo *dst, u64 dst_off,
 		ret = kfdsim_bo_rw(dst, dst_off, va + offset_in_page(src_off),
 				   len, true);
 	} else {
+		if (len == PAGE_SIZE &&
+		    !kfdsim_bo_peek(dst, dst_off >> PAGE_SHIFT) &&
+		    reads_as_fresh(dst, src, src_off))
+			return 0;
 		page = kfdsim_bo_page(dst, dst_off >> PAGE_SHIFT);
 		if (!page)
 			return -ENOMEM;
