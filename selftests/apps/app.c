@@ -29,6 +29,7 @@ static const char usage_text[] =
 	"  --steps N        end after N steps (0: never)\n"
 	"  --delay-ms N     pause between steps (0)\n"
 	"  --small-bos N    more BOs of 64 KiB in VRAM, constant (0)\n"
+	"  --idle-vram N    vecloop: a BO of N bytes in VRAM of each GPU, which nobody ever writes (0)\n"
 	"  --digest         print each BO's digest in each step\n"
 	"  --log FILE       append output to FILE, go to the background when the first step is done\n"
 	"  --hold FILE      keep FILE open, for reading\n"
@@ -110,6 +111,7 @@ static const struct option options[] = {
 	{ "steps", required_argument, NULL, 'n' },
 	{ "delay-ms", required_argument, NULL, 'd' },
 	{ "small-bos", required_argument, NULL, 'S' },
+	{ "idle-vram", required_argument, NULL, 'I' },
 	{ "digest", no_argument, NULL, 'D' },
 	{ "log", required_argument, NULL, 'l' },
 	{ "hold", required_argument, NULL, 'o' },
@@ -187,6 +189,9 @@ static void parse_one(struct app_opt *opt, int c)
 		break;
 	case 'S':
 		opt->small_bos = number(optarg, 0, 100000);
+		break;
+	case 'I':
+		opt->idle_vram = number(optarg, 0, 1ULL << 40) & ~4095ULL;
 		break;
 	case 'D':
 		opt->digest = true;

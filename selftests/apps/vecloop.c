@@ -74,6 +74,22 @@ static int make_bufs(struct kfd *kfd, struct work *w, unsigned int gpu)
 	return ret ? ret : kfd_free(kfd, &source);
 }
 
+/* Not printed as constant: what it holds, nobody has said. */
+static int make_idle(struct kfd *kfd, unsigned int gpu, uint64_t size)
+{
+	struct kfd_bo bo;
+	int ret;
+
+	if (!size)
+		return 0;
+	ret = kfd_alloc(kfd, &kfd->gpus[gpu], APP_VRAM, size, &bo);
+	if (!ret)
+		printf("bo gpu %u idle heap vram va %llx size %llu\n", gpu,
+		       (unsigned long long)(uintptr_t)bo.mem,
+		       (unsigned long long)bo.size);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	static struct kfd kfd;
@@ -98,7 +114,8 @@ int main(int argc, char **argv)
 			return APP_FAILED;
 	}
 	for (i = 0; i < opt.gpus; i++) {
-		if (make_bufs(&kfd, &work, i))
+		if (make_bufs(&kfd, &work, i) ||
+		    make_idle(&kfd, i, opt.idle_vram))
 			return APP_FAILED;
 	}
 	app_extras(&opt);
