@@ -16,7 +16,7 @@ help:
 	@echo "make lab CMD='...'           run a command in a guest with everything built and loaded (GUEST=$(LAB_GUEST))"
 	@echo 'make lab-shell               a console in that guest'
 	@echo 'make lab-debug               the suites in a guest with the debug kernel (long)'
-	@echo 'make stress                  the long runs, hours: kills, fuzzing, random operations, restores; STRESS=kills for one of them'
+	@echo 'make stress                  the long runs, hours: kills, fuzzing, random operations, restores, 4 GiB in 300 MiB; STRESS=kills for one of them'
 	@echo 'make bench                   the copy engine against this machine'"'"'s storage: table and JSON'
 	@echo 'make fault-matrix            every fault at every point of dump and restore, on every CRIU (hours); GUEST= narrows it'
 	@echo 'make bench BENCH=guest       the plugin against upstream'"'"'s, in one guest: ratios'
