@@ -3,19 +3,17 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "criuread.h"
 #include "log.h"
 #include "wire.h"
 
-#define MAGIC_COMMON	0x54564319
 #define MAGIC_SERVICE	0x55105940
 #define MAGIC_INVENTORY	0x58313116	/* alone in its file */
 #define MAGIC_FILES	0x56303138
@@ -31,130 +29,19 @@
 #define MAPS_MAX	(1u << 20)
 #define VMA_EXT_PLUGIN	(UINT32_C(1) << 27)
 
-typedef int (*entry_fn)(struct gpucr_criuimg *c, const uint8_t *data,
-			size_t len, void *arg);
-
-/* What a file is, and how long an entry of it can be. */
-struct kind {
-	uint32_t first, second;	/* magic */
-	uint32_t max;
-};
-
-static const struct kind kind_inventory = { MAGIC_INVENTORY, 0, ENTRY_MAX };
-static const struct kind kind_files = { MAGIC_COMMON, MAGIC_FILES, ENTRY_MAX };
-static const struct kind kind_stats = { MAGIC_SERVICE, MAGIC_STATS,
+static const struct gpucr_criukind kind_inventory = { MAGIC_INVENTORY, 0, ENTRY_MAX };
+static const struct gpucr_criukind kind_files = { GPUCR_CRIU_COMMON, MAGIC_FILES, ENTRY_MAX };
+static const struct gpucr_criukind kind_stats = { MAGIC_SERVICE, MAGIC_STATS,
 					ENTRY_MAX };
-static const struct kind kind_ids = { MAGIC_COMMON, MAGIC_IDS, ENTRY_MAX };
-static const struct kind kind_fdinfo = { MAGIC_COMMON, MAGIC_FDINFO,
+static const struct gpucr_criukind kind_ids = { GPUCR_CRIU_COMMON, MAGIC_IDS, ENTRY_MAX };
+static const struct gpucr_criukind kind_fdinfo = { GPUCR_CRIU_COMMON, MAGIC_FDINFO,
 					 ENTRY_MAX };
-static const struct kind kind_mm = { MAGIC_COMMON, MAGIC_MM, MM_MAX };
+static const struct gpucr_criukind kind_mm = { GPUCR_CRIU_COMMON, MAGIC_MM, MM_MAX };
 
-static int damaged(const char *name, const char *what)
+static int inventory_entry(void *ctx, const uint8_t *data, size_t len,
+			   void *arg)
 {
-	gpucr_err("%s: %s (image-damaged); restore another checkpoint", name,
-		  what);
-	return -EBADMSG;
-}
-
-static bool read_u32(FILE *f, uint32_t *ret)
-{
-	if (fread(ret, sizeof(*ret), 1, f) != 1)
-		return false;
-	*ret = le32toh(*ret);
-	return true;
-}
-
-/* The next len bytes of the file, in a buffer that grows; NULL: too few. */
-static uint8_t *read_entry(FILE *f, uint8_t **buf, uint32_t *room, uint32_t len)
-{
-	uint8_t *more;
-
-	if (len > *room || !*buf) {
-		more = realloc(*buf, len + 1);
-		if (!more)
-			return NULL;
-		*buf = more;
-		*room = len;
-	}
-	return !len || fread(*buf, len, 1, f) == 1 ? *buf : NULL;
-}
-
-static int read_entries(struct gpucr_criuimg *c, FILE *f, const char *name,
-			uint32_t max, entry_fn fn, void *arg)
-{
-	uint32_t len, room = 0;
-	uint8_t *buf = NULL;
-	int err = 0;
-	size_t got;
-
-	while (!err && (got = fread(&len, 1, sizeof(len), f))) {
-		len = le32toh(len);
-		if (got != sizeof(len))
-			err = damaged(name, "it ends within a length");
-		else if (len > max)
-			err = damaged(name, "an entry is too long");
-		else if (!read_entry(f, &buf, &room, len))
-			err = damaged(name, "it ends within an entry");
-		else if (fn(c, buf, len, arg))
-			err = damaged(name, "it cannot be decoded");
-	}
-	if (!err && ferror(f)) {
-		gpucr_err("%s: cannot be read (io-error)", name);
-		err = -EIO;
-	}
-	free(buf);
-	return err;
-}
-
-static int check_magic(FILE *f, uint32_t first, uint32_t second)
-{
-	uint32_t magic;
-
-	if (!read_u32(f, &magic) || magic != first)
-		return -EBADMSG;
-	if (second && (!read_u32(f, &magic) || magic != second))
-		return -EBADMSG;
-	return 0;
-}
-
-/* 0 too where there is no such file; *there tells. */
-static int read_image(struct gpucr_criuimg *c, int dir, const char *name,
-		      const struct kind *kind, entry_fn fn, void *arg,
-		      bool *there)
-{
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	int err = -errno;
-	FILE *f;
-
-	if (fd < 0 && err == -ENOENT)
-		return 0;
-	if (fd < 0) {
-		gpucr_err("%s: cannot be opened: %s (io-error)", name,
-			  strerror(-err));
-		return err;
-	}
-	*there = true;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return damaged(name, "not a regular file");
-	}
-	f = fdopen(fd, "r");
-	if (!f) {
-		close(fd);
-		return -ENOMEM;
-	}
-	if (check_magic(f, kind->first, kind->second))
-		err = damaged(name, "not an image of CRIU");
-	else
-		err = read_entries(c, f, name, kind->max, fn, arg);
-	fclose(f);
-	return err;
-}
-
-static int inventory_entry(struct gpucr_criuimg *c, const uint8_t *data,
-			   size_t len, void *arg)
-{
+	struct gpucr_criuimg *c = ctx;
 	struct gpucr_wire w = gpucr_wire_of(data, len), names;
 	int r;
 
@@ -178,9 +65,10 @@ static int inventory_entry(struct gpucr_criuimg *c, const uint8_t *data,
 	return r;
 }
 
-static int file_entry(struct gpucr_criuimg *c, const uint8_t *data, size_t len,
+static int file_entry(void *ctx, const uint8_t *data, size_t len,
 		      void *arg)
 {
+	struct gpucr_criuimg *c = ctx;
 	struct gpucr_wire w = gpucr_wire_of(data, len);
 	uint64_t type = 0, id = 0;
 	uint32_t *more;
@@ -205,9 +93,10 @@ static int file_entry(struct gpucr_criuimg *c, const uint8_t *data, size_t len,
 	return 0;
 }
 
-static int fdinfo_entry(struct gpucr_criuimg *c, const uint8_t *data,
-			size_t len, void *arg)
+static int fdinfo_entry(void *ctx, const uint8_t *data, size_t len,
+			void *arg)
 {
+	struct gpucr_criuimg *c = ctx;
 	struct gpucr_criuimg_fd fd = { .pid = *(uint32_t *)arg }, *more;
 	struct gpucr_wire w = gpucr_wire_of(data, len);
 	uint64_t type = 0;
@@ -233,9 +122,10 @@ static int fdinfo_entry(struct gpucr_criuimg *c, const uint8_t *data,
 	return 0;
 }
 
-static int stats_entry(struct gpucr_criuimg *c, const uint8_t *data,
-		       size_t len, void *arg)
+static int stats_entry(void *ctx, const uint8_t *data, size_t len,
+		       void *arg)
 {
+	struct gpucr_criuimg *c = ctx;
 	uint32_t *to[] = { NULL, &c->freezing_us, &c->frozen_us,
 			   &c->memdump_us, &c->memwrite_us };
 	struct gpucr_wire w = gpucr_wire_of(data, len), d;
@@ -256,13 +146,13 @@ static int stats_entry(struct gpucr_criuimg *c, const uint8_t *data,
 }
 
 /* Which table of descriptors the task has, to *arg. */
-static int ids_entry(struct gpucr_criuimg *c, const uint8_t *data, size_t len,
+static int ids_entry(void *ctx, const uint8_t *data, size_t len,
 		     void *arg)
 {
 	struct gpucr_wire w = gpucr_wire_of(data, len);
 	int r;
 
-	(void)c;
+	(void)ctx;
 	while ((r = gpucr_wire_next(&w)) > 0)
 		if (w.field == 2)
 			*(uint32_t *)arg = (uint32_t)w.number;
@@ -290,12 +180,13 @@ static int read_task(struct gpucr_criuimg *c, int dir, const char *name,
 	char fdinfo[64];
 	int err;
 
-	err = read_image(c, dir, name, &kind_ids, ids_entry, &files, &there);
+	err = gpucr_criu_read(dir, name, &kind_ids, ids_entry, NULL, &files,
+			      &there);
 	if (err)
 		return err;
 	snprintf(fdinfo, sizeof(fdinfo), "fdinfo-%u.img", files);
-	return read_image(c, dir, fdinfo, &kind_fdinfo, fdinfo_entry, &pid,
-			  &there);
+	return gpucr_criu_read(dir, fdinfo, &kind_fdinfo, fdinfo_entry, c, &pid,
+			       &there);
 }
 
 static int read_tasks(struct gpucr_criuimg *c, int dir)
@@ -335,14 +226,14 @@ int gpucr_criuimg_read(int dir, struct gpucr_criuimg *ret)
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	err = read_image(ret, dir, "inventory.img", &kind_inventory,
-			 inventory_entry, NULL, &ret->has_inventory);
+	err = gpucr_criu_read(dir, "inventory.img", &kind_inventory,
+			      inventory_entry, ret, NULL, &ret->has_inventory);
 	if (!err)
-		err = read_image(ret, dir, "files.img", &kind_files,
-				 file_entry, NULL, &ret->has_files);
+		err = gpucr_criu_read(dir, "files.img", &kind_files,
+				      file_entry, ret, NULL, &ret->has_files);
 	if (!err)
-		err = read_image(ret, dir, "stats-dump", &kind_stats,
-				 stats_entry, NULL, &ret->has_stats);
+		err = gpucr_criu_read(dir, "stats-dump", &kind_stats,
+				      stats_entry, ret, NULL, &ret->has_stats);
 	if (!err)
 		err = read_tasks(ret, dir);
 	if (ret->num_fds)
@@ -353,8 +244,9 @@ int gpucr_criuimg_read(int dir, struct gpucr_criuimg *ret)
 int gpucr_criuimg_read_plugins(int dir, struct gpucr_criuimg *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	return read_image(ret, dir, "inventory.img", &kind_inventory,
-			  inventory_entry, NULL, &ret->has_inventory);
+	return gpucr_criu_read(dir, "inventory.img", &kind_inventory,
+			       inventory_entry, ret, NULL,
+			       &ret->has_inventory);
 }
 
 struct maps {
@@ -391,13 +283,13 @@ static int add_map(struct maps *m, const uint8_t *data, size_t len)
 	return 0;
 }
 
-static int mm_entry(struct gpucr_criuimg *c, const uint8_t *data, size_t len,
+static int mm_entry(void *ctx, const uint8_t *data, size_t len,
 		    void *arg)
 {
 	struct gpucr_wire w = gpucr_wire_of(data, len);
 	int r = 0, err = 0;
 
-	(void)c;
+	(void)ctx;
 	while (!err && (r = gpucr_wire_next(&w)) > 0)
 		if (w.field == 14 && w.data)
 			err = add_map(arg, w.data, w.len);
@@ -413,7 +305,7 @@ int gpucr_criuimg_maps(int dir, uint32_t pid, struct gpucr_criuimg_map **ret,
 	int err;
 
 	snprintf(name, sizeof(name), "mm-%u.img", pid);
-	err = read_image(NULL, dir, name, &kind_mm, mm_entry, &m, &there);
+	err = gpucr_criu_read(dir, name, &kind_mm, mm_entry, NULL, &m, &there);
 	if (!err && !there) {
 		gpucr_err("%s: it is missing (image-incomplete); restore another checkpoint",
 			  name);
