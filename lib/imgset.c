@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "criuwhole.h"
 #include "log.h"
 
 static int read_kfds(struct gpucr_imgset *set)
@@ -219,6 +220,8 @@ long gpucr_imgset_missing(const struct gpucr_imgset *set)
 		gpucr_err("files.img: it is missing (image-incomplete); restore another checkpoint");
 		missing++;
 	}
+	if (set->criu.has_inventory)
+		missing += gpucr_criu_missing(set->dir);
 	missing += missing_manifests(set);
 	for (i = 0; i < set->num_kfds; i++) {
 		uint32_t alias = set->kfds[i]->alias_of;

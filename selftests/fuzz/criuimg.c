@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* CRIU's images: inventory, files, ids, fdinfo, stats, mm, in this order. */
+/* CRIU's images: inventory, files, ids, fdinfo, stats, mm, pstree, core, pagemap, in this order. */
 #include <fcntl.h>
 
 #include "criuimg.h"
+#include "criuwhole.h"
 #include "fuzz.h"
 
 static const char * const files[] = {
 	"inventory.img", "files.img", "ids-7.img", "fdinfo-5.img",
-	"stats-dump", "mm-7.img",
+	"stats-dump", "mm-7.img", "pstree.img", "core-7.img", "pagemap-7.img",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!*path)
 		dir = fuzz_dir(path);
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < 9; i++) {
 		len = fuzz_part(&data, &size, &part);
 		fuzz_put(dir, files[i], part, len);
 	}
@@ -33,5 +34,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	gpucr_criuimg_clear(&c);
 	if (!gpucr_criuimg_maps(dir, 7, &maps, &num))
 		free(maps);
+	HOLDS(gpucr_criu_missing(dir) >= 0);
 	return 0;
 }

@@ -125,6 +125,70 @@ static int task(int dir, const uint32_t *ids, size_t num, uint32_t pid)
 	return write_buf(dir, "fdinfo-5.img", &d);
 }
 
+/* A file of one entry, whose second magic number nobody asks for. */
+static int single(int dir, const char *kind, uint32_t id, const struct buf *m)
+{
+	struct buf f = { .len = 0 };
+	char name[32];
+
+	u32(&f, 0x54564319);
+	u32(&f, 0x4711);
+	entry(&f, m);
+	snprintf(name, sizeof(name), "%s-%u.img", kind, id);
+	return write_buf(dir, name, &f);
+}
+
+static int pstree(int dir, uint32_t pid)
+{
+	struct buf f = { .len = 0 }, m = { .len = 0 };
+
+	u32(&f, 0x54564319);
+	u32(&f, 0x50273030);
+	number(&m, 1, pid);
+	number(&m, 2, 0);
+	number(&m, 5, pid);
+	number(&m, 5, pid + 1);
+	entry(&f, &m);
+	return write_buf(dir, "pstree.img", &f);
+}
+
+/* Two pages are there, three more are zeros or a parent's. */
+static int memory(int dir, uint32_t pid)
+{
+	struct buf f = { .len = 0 }, m = { .len = 0 };
+	static const uint8_t pages[2 * 4096];
+	char name[32];
+	unsigned int i;
+
+	u32(&f, 0x54564319);
+	u32(&f, 0x56084025);
+	number(&m, 1, 1);
+	entry(&f, &m);
+	for (i = 0; i < 3; i++) {
+		m.len = 0;
+		number(&m, 1, 0x400000 + 0x10000 * i);
+		number(&m, 2, i + 1);
+		number(&m, 4, i == 1 ? 4 : i / 2);
+		entry(&f, &m);
+	}
+	snprintf(name, sizeof(name), "pagemap-%u.img", pid);
+	return write_buf(dir, name, &f) ||
+	       sample_write(dir, "pages-1.img", pages, sizeof(pages));
+}
+
+/* What a restore of the task needs beside its files. */
+static int rest(int dir, uint32_t pid)
+{
+	struct buf core = { .len = 0 }, some = { .len = 0 };
+
+	bytes(&core, 3, "\x08\x01", 2);
+	number(&some, 1, 1);
+	return pstree(dir, pid) || single(dir, "core", pid, &core) ||
+	       single(dir, "core", pid + 1, &some) ||
+	       single(dir, "fs", pid, &some) ||
+	       single(dir, "mm", pid, &some) || memory(dir, pid);
+}
+
 static int stats(int dir)
 {
 	struct buf f = { .len = 0 }, m = { .len = 0 }, d = { .len = 0 };
@@ -143,7 +207,8 @@ int criusample_write(int dir, const char *const *plugins, const uint32_t *ids,
 		     size_t num, uint32_t pid)
 {
 	return inventory(dir, plugins) || files(dir, ids, num) ||
-	       task(dir, ids, num, pid) || stats(dir) ? -1 : 0;
+	       task(dir, ids, num, pid) || rest(dir, pid) || stats(dir) ?
+	       -1 : 0;
 }
 
 int criusample_mm(int dir, uint32_t pid, const struct gpucr_img_vma *v,

@@ -10,8 +10,9 @@
 
 /*
  * inventory.img (with the plugins named, none where the list is NULL),
- * files.img with the files as those of a plugin and one regular, ids and
- * fdinfo of the task pid, which has each file open, and stats-dump.
+ * files.img with the files as those of a plugin and one regular, ids,
+ * fdinfo, core, fs, mm and two pages of memory of the task pid, which has each
+ * file open and a second thread, and stats-dump.
  */
 int criusample_write(int dir, const char *const *plugins, const uint32_t *ids,
 		     size_t num, uint32_t pid);

@@ -162,6 +162,37 @@ damaged_criu() {
 	refused image-damaged "files.img: not an image of CRIU"
 }
 
+# After a power cut CRIU's inventory may be there and other files of it not, or not to their end.
+torn_criu() {
+	local name
+	for name in pstree core-4711 core-4712 mm-4711 fs-4711 pagemap-4711 pages-1; do
+		images gpucr
+		rm "$W/i/$name.img"
+		refused image-incomplete "$name.img: it is missing"
+	done
+	for name in pstree core-4712 mm-4711 fs-4711 pagemap-4711 fdinfo-5; do
+		images gpucr
+		: >"$W/i/$name.img"
+		refused image-damaged "$name.img: not an image of CRIU"
+	done
+	images gpucr
+	truncate -s -1 "$W/i/core-4711.img"
+	refused image-damaged "core-4711.img: it ends within an entry"
+	images gpucr
+	truncate -s -1 "$W/i/pages-1.img"
+	refused image-incomplete "pages-1.img: it is shorter than its pagemap says"
+}
+
+# An earlier dump into the same directory has left what it likes.
+stale_criu() {
+	local name
+	images gpucr
+	for name in core-99 mm-99 pagemap-99; do
+		: >"$W/i/$name.img"
+	done
+	expect 0 image verify "$W/i"
+}
+
 # A file of another plugin's is not ours to miss.
 other_plugin() {
 	images gpucr cuda_plugin
@@ -251,7 +282,7 @@ report() {
 	expect 2 report
 }
 
-plan 21
+plan 23
 check "show: a line for each KFD file" summary
 check "show: each part" parts
 check "verify: whole images are good" whole
@@ -264,6 +295,8 @@ check "verify: newer format" newer_format
 check "verify: manifest missing" missing_manifest
 check "verify: CRIU's inventory missing" unfinished
 check "verify: CRIU's list of files damaged" damaged_criu
+check "verify: a file of CRIU's missing, empty or cut" torn_criu
+check "verify: files of CRIU's of an earlier dump" stale_criu
 check "verify: files of another plugin" other_plugin
 check "verify: images of a CRIU without a list of plugins" old_criu
 check "verify: files of an earlier dump are a warning" stale
