@@ -90,29 +90,36 @@ struct pagemap {
 	uint64_t pages;
 };
 
+/*
+ * CRIU 4.2 and newer have the number of pages in field 5, and 0 in the old
+ * one. With fields that are not known, nothing follows for the page file.
+ */
 static int pagemap_entry(void *ctx, const uint8_t *data, size_t len, void *arg)
 {
 	struct gpucr_wire w = gpucr_wire_of(data, len);
 	uint64_t pages = 0, flags = PE_PRESENT, first = 0;
 	struct pagemap *p = arg;
+	bool known = true;
 	int r;
 
 	(void)ctx;
 	while ((r = gpucr_wire_next(&w)) > 0) {
 		if (w.field == 1)
 			first = w.number;
-		else if (w.field == 2)
+		else if (w.field == 2 || w.field == 5)
 			pages = w.number;
 		else if (w.field == 3 && w.number)
 			flags = PE_PARENT;
 		else if (w.field == 4)
 			flags = w.number;
+		else if (w.field > 5)
+			known = false;
 	}
 	if (r || pages > PAGES_MAX)
 		return -EBADMSG;
 	if (!p->has_head)
 		p->id = (uint32_t)first;
-	else if (flags & PE_PRESENT)
+	else if (known && flags & PE_PRESENT)
 		p->pages += pages;
 	p->has_head = true;
 	return p->pages > PAGES_MAX ? -EBADMSG : 0;

@@ -152,7 +152,10 @@ static int pstree(int dir, uint32_t pid)
 	return write_buf(dir, "pstree.img", &f);
 }
 
-/* Two pages are there, three more are zeros or a parent's. */
+/*
+ * Two pages are there, one as CRIU 4.1 says it and one as 4.2 does; two more
+ * are zeros or a parent's.
+ */
 static int memory(int dir, uint32_t pid)
 {
 	struct buf f = { .len = 0 }, m = { .len = 0 };
@@ -164,11 +167,13 @@ static int memory(int dir, uint32_t pid)
 	u32(&f, 0x56084025);
 	number(&m, 1, 1);
 	entry(&f, &m);
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		m.len = 0;
 		number(&m, 1, 0x400000 + 0x10000 * i);
-		number(&m, 2, i + 1);
-		number(&m, 4, i == 1 ? 4 : i / 2);
+		number(&m, 2, i == 3 ? 0 : 1);
+		number(&m, 4, i < 2 ? i : 4);
+		if (i == 3)
+			number(&m, 5, 1);
 		entry(&f, &m);
 	}
 	snprintf(name, sizeof(name), "pagemap-%u.img", pid);
