@@ -99,6 +99,12 @@ images() {
 	# All VRAM and GTT; no page is zero.
 	[[ $(stat -c %s "$IMG"/amdgpu-pages-gpucr-*.img | awk '{ s += $1 } END { print s }') -ge $((7 * 1048576)) ]]
 	[[ -z $(find "$IMG" -name '*gpucr*' ! -perm 600) ]] || fail "others may read the images"
+	# CRIU's own files too, as this CRIU writes them.
+	gpucr image verify "$IMG" || fail "the image is not called whole"
+	# What CRIU wrote last before the inventory may be cut off by a power cut.
+	cp -r "$IMG" "$W/cut" && truncate -s -4096 "$(find "$W/cut" -name 'pages-*.img' -size +1 | head -n 1)"
+	if gpucr image verify "$W/cut"; then fail "called whole, and CRIU's memory is short"; fi
+	rm -rf "$W/cut"
 }
 
 restore() {
