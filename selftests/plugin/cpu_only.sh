@@ -11,11 +11,11 @@
 PLUGIN=/usr/lib/criu/amdgpu_plugin.so
 APP=cpuloop
 
-# What differs from run to run is taken out of a log: numbers, lines of nothing else, the run's id, whether a task slept; and
-# what CRIU itself says of plugins.
+# What differs from run to run is taken out of a log: numbers, lines of nothing else, the run's id, whether a task slept, how
+# its mappings fell into CRIU's page cache; and what CRIU itself says of plugins.
 normal() {
 	sed -e 's/^([0-9.]*) *//' -e 's/0x[0-9a-f]*/N/g' -e 's/[0-9a-f]\{6,\}/N/g' -e 's/[0-9]\+/N/g' "$1" |
-		grep -a -E '[a-zA-Z]{4}' | grep -v -i -E 'plugin|CRIU run id|interrupted system call' | sort -u
+		grep -a -E '[a-zA-Z]{4}' | grep -v -i -E 'plugin|CRIU run id|interrupted system call|^pagemap-cache:' | sort -u
 }
 
 dump_restore() {
