@@ -59,6 +59,7 @@
 #define RESTORE_EVERY	200
 #define TARGET_EVERY	1500
 #define TARGET_BOS	2
+#define TELL_EVERY	100000
 
 /* How far a message got. */
 enum level { SENT, ANSWERED, POLICY, PERMITTED, TRACER, DONE, LEVELS };
@@ -520,6 +521,7 @@ static void worker(uint64_t seed)
 
 static void weak_worker(uint64_t seed)
 {
+	int64_t next = shared->left - TELL_EVERY;
 	static struct way w;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -531,6 +533,11 @@ static void weak_worker(uint64_t seed)
 		one_round(&w);
 		/* The others have the work. */
 		usleep(500);
+		if (shared->left <= next) {
+			ktap_note("%ld messages to go", (long)next);
+			fflush(stdout);
+			next -= TELL_EVERY;
+		}
 	}
 	_exit(0);
 }
