@@ -112,7 +112,7 @@ native() {
 	path=$(find_native "$1" "$2") || die "no such program: $1/$2"
 	if [[ $3 == chroot ]]; then
 		enter_chroot "$("$VM_DIR/image.sh" "$GUEST" build)/root" "O=$o" "GPUCR=$o/bin/gpucr" \
-			timeout -k 10 "$4" env -C "/src/selftests/$1" "/src/$path"
+			${GPUCR_CANARY:+"GPUCR_CANARY=1"} timeout -k 10 "$4" env -C "/src/selftests/$1" "/src/$path"
 	else
 		GUEST=$GUEST_NAME timeout -k 10 "$4" env -C "$SELFTESTS/$1" "$TOP/$path"
 	fi
