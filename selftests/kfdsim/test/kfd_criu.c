@@ -46,35 +46,6 @@ struct image {
 
 static struct image *img;
 
-static int criu_op(struct gpu *g, uint32_t op, struct kfd_ioctl_criu_args *args)
-{
-	args->op = op;
-	return kfd_call(g->kfd, AMDKFD_IOC_CRIU_OP, args);
-}
-
-static int simple_op(struct gpu *g, uint32_t op, uint32_t pid)
-{
-	struct kfd_ioctl_criu_args args = { .pid = pid };
-
-	return criu_op(g, op, &args);
-}
-
-/* Run a case in a process of its own. */
-static bool in_child(bool (*fn)(void))
-{
-	int status = 0;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		_exit(fn() ? 0 : 1);
-	waitpid(pid, &status, 0);
-	if (WIFSIGNALED(status))
-		printf("# killed by signal %d\n", WTERMSIG(status));
-	return !status;
-}
-
 /* Where each PROCESS_INFO evicts, but UNPAUSE restores once. */
 static bool personality_counts(void)
 {

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include "../../ktap.h"
 #include "kfd_pm4.h"
 
@@ -52,34 +51,6 @@ struct image {
 #define IMAGE_SIZE	(sizeof(struct image) + 3ull * BIG)
 
 static struct image *img;
-
-static int criu_op(struct gpu *g, uint32_t op, struct kfd_ioctl_criu_args *args)
-{
-	args->op = op;
-	return kfd_call(g->kfd, AMDKFD_IOC_CRIU_OP, args);
-}
-
-static int simple_op(struct gpu *g, uint32_t op, uint32_t pid)
-{
-	struct kfd_ioctl_criu_args args = { .pid = pid };
-
-	return criu_op(g, op, &args);
-}
-
-static bool in_child(bool (*fn)(void))
-{
-	int status = 0;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		_exit(fn() ? 0 : 1);
-	waitpid(pid, &status, 0);
-	if (WIFSIGNALED(status))
-		printf("# killed by signal %d\n", WTERMSIG(status));
-	return !status;
-}
 
 static void fill_load(struct load *l)
 {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include "kfd_lib.h"
 
 #define NODE	"/sys/devices/virtual/kfd/kfd/topology/nodes/1/gpu_id"
@@ -342,4 +343,32 @@ bool personality_is(const char *want)
 	}
 	name[strcspn(name, "\n")] = 0;
 	return !strcmp(name, want);
+}
+
+int criu_op(struct gpu *g, uint32_t op, struct kfd_ioctl_criu_args *args)
+{
+	args->op = op;
+	return kfd_call(g->kfd, AMDKFD_IOC_CRIU_OP, args);
+}
+
+int simple_op(struct gpu *g, uint32_t op, uint32_t pid)
+{
+	struct kfd_ioctl_criu_args args = { .pid = pid };
+
+	return criu_op(g, op, &args);
+}
+
+bool in_child(bool (*fn)(void))
+{
+	int status = 1;	/* of a fork that failed */
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(fn() ? 0 : 1);
+	waitpid(pid, &status, 0);
+	if (WIFSIGNALED(status))
+		printf("# killed by signal %d\n", WTERMSIG(status));
+	return !status;
 }

@@ -99,6 +99,13 @@ int event_make(struct gpu *g, uint32_t type, bool auto_reset,
 int event_wait(struct gpu *g, const uint32_t *ids, uint32_t n, bool all,
 	       uint32_t ms);
 
+/* A CRIU operation, args but for op filled; -errno. */
+int criu_op(struct gpu *g, uint32_t op, struct kfd_ioctl_criu_args *args);
+/* One that takes no more than a pid. */
+int simple_op(struct gpu *g, uint32_t op, uint32_t pid);
+/* Run a case in a process of its own; false too where it was killed. */
+bool in_child(bool (*fn)(void));
+
 /* A value of debugfs "stats"; -1 where there is none. */
 long stat_value(const char *key);
 /* Progress of a queue of pid, or -1; evicted and error where not NULL. */

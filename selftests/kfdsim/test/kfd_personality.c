@@ -17,7 +17,6 @@
 #include <amdgpu_drm.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include "../../ktap.h"
 #include "kfd_lib.h"
 
@@ -335,20 +334,6 @@ static bool export_dmabuf(void)
 	CHECK(kfd_call(g.kfd, AMDKFD_IOWR(0x24, uint64_t[2]), args) == -ENOTTY,
 	      !want->dmabuf);
 	return true;
-}
-
-/* Each in a process of its own. */
-static bool in_child(bool (*fn)(void))
-{
-	int status = 1;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		_exit(fn() ? 0 : 1);
-	waitpid(pid, &status, 0);
-	return !status;
 }
 
 /* Waiting for none of no fences is an error everywhere, for all from 7.2 on. */
