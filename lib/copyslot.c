@@ -11,6 +11,7 @@
 #include "log.h"
 
 #define PAGE		UINT64_C(4096)
+#define HUGE_PAGE	((size_t)2 << 20)
 /* SDMA linear copy: opcode 1, sub-opcode 0, seven words. */
 #define COPY_LINEAR	1u
 #define COPY_DW		7
@@ -202,16 +203,35 @@ int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	return -ETIMEDOUT;
 }
 
+/*
+ * Memory on huge pages, where the kernel has them: storage then gets it in
+ * a few long pieces, not page by page, and does more with it.
+ */
+static void *huge_memory(size_t size)
+{
+	size_t lead, room = size + HUGE_PAGE;
+	char *all, *mem;
+
+	all = mmap(NULL, room, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
+		return NULL;
+	lead = -(uintptr_t)all & (HUGE_PAGE - 1);
+	mem = all + lead;
+	if (lead)
+		munmap(all, lead);
+	munmap(mem + size, HUGE_PAGE - lead);
+	madvise(mem, size, MADV_HUGEPAGE);
+	return mem;
+}
+
 static int slot_memory(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 {
 	int err;
 
-	s->mem = mmap(NULL, c->cfg.slot_size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (s->mem == MAP_FAILED) {
-		s->mem = NULL;
-		return -errno;
-	}
+	s->mem = huge_memory(c->cfg.slot_size);
+	if (!s->mem)
+		return -ENOMEM;
 	/* A fork must not make the pages copy-on-write under the engine. */
 	madvise(s->mem, c->cfg.slot_size, MADV_DONTFORK);
 	err = amdgpu_create_bo_from_user_mem(c->dev, s->mem, c->cfg.slot_size,
