@@ -14,6 +14,8 @@
 
 #include <json-c/json.h>
 
+#include "wanted.h"
+
 #define WIDTH		720
 #define HEIGHT		300
 #define PANEL		360	/* one of two */
@@ -171,6 +173,25 @@ static void lines(FILE *to, struct json_object *doc)
 	}
 }
 
+static bool is_good(struct json_object *o)
+{
+	return get(o, "dump_ratio") >= WANTED &&
+	       get(o, "restore_ratio") >= WANTED &&
+	       get(o, "cpu_s_per_gib") <= CPU_LIMIT &&
+	       get(o, "restore_cpu_s_per_gib") <= CPU_LIMIT;
+}
+
+static void verdict(FILE *to, struct json_object *doc)
+{
+	struct json_object *v = array(doc, "cases");
+	size_t i, good = 0, num = json_object_array_length(v);
+
+	for (i = 0; i < num; i++)
+		good += is_good(json_object_array_get_idx(v, i));
+	fprintf(to, "Wanted: both ratios at least %.2f, at most %.1f s of CPU per GiB. Of %zu cases %zu have that.\n\n",
+		WANTED, CPU_LIMIT, num, good);
+}
+
 static void cases(FILE *to, struct json_object *doc)
 {
 	struct json_object *v = array(doc, "cases");
@@ -206,10 +227,11 @@ static void page(FILE *to, struct json_object *doc)
 		"objects copy between a stand-in for libdrm, whose \"engines\" are threads that memcpy at a set rate, and real files.\n"
 		"There is no GPU in it.\n\nMachine: %s.\n\n", day,
 		json_object_get_string(json_object_object_get(doc, "machine")));
-	fputs("Rates in MB/s, medians of three; storage calibrated in the same run with files of the same number and size,\n"
-	      "O_DIRECT, 16 MiB requests, fsync, best of three. A ratio is throughput, fsync included, over that of the slower of\n"
-	      "copies and storage; zeros are not stored and count for the copies only. CPU is without the stand-in's. Memory is\n"
-	      "the peak beside the BOs themselves.\n\n", to);
+	fputs("Rates in MB/s and ratios, medians of three. A run's ratio is its throughput, fsync included, over that of the slower\n"
+	      "of copies and storage: copies alone just before, storage alone before and after the run, with files of the same\n"
+	      "number and size, O_DIRECT, 64 MiB in flight for each file, fsync. Zeros are not stored and count for the copies\n"
+	      "only. CPU is without the stand-in's. Memory is the peak beside the BOs themselves.\n\n", to);
+	verdict(to, doc);
 	cases(to, doc);
 	fputs("\n## Growth\n\nOne GPU, engines as fast as they go: bytes in BOs of 4 MiB, and as many bytes in more BOs. Lines are least\n"
 	      "squares.\n\n![time against bytes and against the number of BOs](performance.svg)\n\n",

@@ -54,6 +54,7 @@ struct amdgpu_context {
 	uint64_t done;
 	bool stop;
 	uint64_t ready_ns;	/* when the engine has earned its next copy */
+	uint64_t woken_ns;	/* first submission to an engine without work */
 	double cpu;
 };
 
@@ -280,15 +281,17 @@ static void *at(uint32_t low, uint32_t high)
 	return base + (va & ((UINT64_C(1) << VA_SHIFT) - 1));
 }
 
-/* An engine of this rate would not be done earlier. */
-static void keep_rate(struct amdgpu_context *c, uint64_t start, size_t len)
+/*
+ * An engine of this rate would not be done earlier. While it has work it falls
+ * behind only where this machine cannot copy so fast: that its thread wakes up
+ * late is none of its own doing.
+ */
+static void keep_rate(struct amdgpu_context *c, size_t len)
 {
 	uint64_t now;
 
 	if (!rate)
 		return;
-	if (c->ready_ns < start)
-		c->ready_ns = start;
 	c->ready_ns += (double)len / rate * 1e9;
 	now = now_ns(CLOCK_MONOTONIC);
 	if (c->ready_ns > now + AHEAD_NS) {
@@ -307,7 +310,6 @@ static void run_job(struct amdgpu_context *c, const struct job *j)
 
 	while (i < j->num) {
 		const uint32_t *dw = j->dw + i;
-		uint64_t start = now_ns(CLOCK_MONOTONIC);
 		size_t len;
 
 		if (!*dw) {
@@ -318,22 +320,33 @@ static void run_job(struct amdgpu_context *c, const struct job *j)
 			give_up("SDMA: a packet that is no linear copy");
 		len = (size_t)dw[1] + 1;
 		memcpy(at(dw[5], dw[6]), at(dw[3], dw[4]), len);
-		keep_rate(c, start, len);
+		keep_rate(c, len);
 		i += COPY_DW;
 	}
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 static void *engine(void *arg)
 {
 	struct amdgpu_context *c = arg;
+	bool idle = true;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
 		if (c->done == c->submitted ||
 		    __atomic_load_n(&hanging, __ATOMIC_RELAXED)) {
+			idle = true;
 			pthread_cond_wait(&c->change, &c->lock);
 			continue;
 		}
+		/* No copy can be ahead of the one that was asked for. */
+		if (idle)
+			c->ready_ns = later(c->ready_ns, c->woken_ns);
+		idle = false;
 		pthread_mutex_unlock(&c->lock);
 		run_job(c, &c->queue[(c->done + 1) % MAX_QUEUED]);
 		pthread_mutex_lock(&c->lock);
@@ -382,6 +395,8 @@ int amdgpu_cs_submit(amdgpu_context_handle c, uint64_t flags,
 	pthread_mutex_lock(&c->lock);
 	if (c->submitted - c->done >= MAX_QUEUED - 1)
 		give_up("too many submissions");
+	if (c->done == c->submitted)
+		c->woken_ns = now_ns(CLOCK_MONOTONIC);
 	c->submitted++;
 	c->queue[c->submitted % MAX_QUEUED] = (struct job){
 		.dw = vas[rq->ibs[0].ib_mc_address >> VA_SHIFT],
