@@ -30,6 +30,7 @@ static const char usage_text[] =
 	"  --delay-ms N     pause between steps (0)\n"
 	"  --small-bos N    more BOs of 64 KiB in VRAM, constant (0)\n"
 	"  --idle-vram N    vecloop: a BO of N bytes in VRAM of each GPU, which nobody ever writes (0)\n"
+	"  --zero-vram N    vecloop: a BO of N bytes in VRAM of each GPU, which holds zeros (0)\n"
 	"  --digest         print each BO's digest in each step\n"
 	"  --log FILE       append output to FILE, go to the background when the first step is done\n"
 	"  --hold FILE      keep FILE open, for reading\n"
@@ -112,6 +113,7 @@ static const struct option options[] = {
 	{ "delay-ms", required_argument, NULL, 'd' },
 	{ "small-bos", required_argument, NULL, 'S' },
 	{ "idle-vram", required_argument, NULL, 'I' },
+	{ "zero-vram", required_argument, NULL, 'Z' },
 	{ "digest", no_argument, NULL, 'D' },
 	{ "log", required_argument, NULL, 'l' },
 	{ "hold", required_argument, NULL, 'o' },
@@ -192,6 +194,9 @@ static void parse_one(struct app_opt *opt, int c)
 		break;
 	case 'I':
 		opt->idle_vram = number(optarg, 0, 1ULL << 40) & ~4095ULL;
+		break;
+	case 'Z':
+		opt->zero_vram = number(optarg, 0, 1ULL << 40) & ~4095ULL;
 		break;
 	case 'D':
 		opt->digest = true;

@@ -33,6 +33,7 @@ struct app_opt {
 	bool digest;		/* print each BO's digest too */
 	unsigned int small_bos;	/* constant BOs of 64 KiB in VRAM, per GPU */
 	uint64_t idle_vram;	/* bytes of a BO in VRAM that nobody writes, per GPU */
+	uint64_t zero_vram;	/* bytes of a BO in VRAM that holds zeros, per GPU */
 	const char *hold;	/* opened, and kept open */
 	bool half_socket;	/* one end of a socket pair, after all others */
 	const char *shared;	/* kind of memory that processes share */

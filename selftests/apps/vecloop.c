@@ -90,6 +90,23 @@ static int make_idle(struct kfd *kfd, unsigned int gpu, uint64_t size)
 	return ret;
 }
 
+static int make_zeros(struct kfd *kfd, unsigned int gpu, uint64_t size)
+{
+	struct kfd_bo bo;
+	int ret;
+
+	if (!size)
+		return 0;
+	ret = kfd_alloc(kfd, &kfd->gpus[gpu], APP_VRAM, size, &bo);
+	if (ret)
+		return ret;
+	memset(bo.mem, 0, bo.size);
+	printf("bo gpu %u zeros heap vram va %llx size %llu\n", gpu,
+	       (unsigned long long)(uintptr_t)bo.mem,
+	       (unsigned long long)bo.size);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct kfd kfd;
@@ -115,7 +132,8 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < opt.gpus; i++) {
 		if (make_bufs(&kfd, &work, i) ||
-		    make_idle(&kfd, i, opt.idle_vram))
+		    make_idle(&kfd, i, opt.idle_vram) ||
+		    make_zeros(&kfd, i, opt.zero_vram))
 			return APP_FAILED;
 	}
 	app_extras(&opt);

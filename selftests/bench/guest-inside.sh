@@ -87,6 +87,30 @@ case_gpus() {
 	turns gpus --heap vram --gpus 4 --bos 1 --size "$((TEST_BENCH_MIB / 8))M"
 }
 
+# Half of the memory holds zeros.
+case_zeros() {
+	turns zeros --heap vram --bos 1 --size "$((TEST_BENCH_MIB / 4))M" --zero-vram "$((TEST_BENCH_MIB / 2))M"
+}
+
+# One BO where both the disk and the engines do TEST_BENCH_RATE, so that at most half of the time can be saved.
+case_equal() {
+	disk_rate
+	turns equal --heap vram --bos 1 --size "$((TEST_BENCH_MIB / 2))M"
+}
+
+# What the disk really does, both ways, beside the rows.
+disk_rate() {
+	local start mid end
+	start=$(ms)
+	dd if=/dev/zero of=/data/rate bs=4M count="$((TEST_BENCH_MIB / 4))" oflag=direct conv=fsync status=none
+	mid=$(ms)
+	dd if=/data/rate of=/dev/null bs=4M iflag=direct status=none
+	end=$(ms)
+	rm /data/rate
+	awk -v b="$((TEST_BENCH_MIB / 4 * 4 * 1048576))" -v w=$((mid - start)) -v r=$((end - mid)) \
+		'BEGIN { printf "%.1f %.1f\n", b / w / 1e3, b / r / 1e3 }' >"$LAB_OUT/disk"
+}
+
 set -e
 PATIENCE=600
 install -D -m 755 "$LAB_IN/amdgpu_plugin.so" "$UPSTREAM/amdgpu_plugin.so"

@@ -13,7 +13,7 @@
 #   LAB_OUT        host directory, writable in the guest as $LAB_OUT
 #   LAB_IN         host directory, read-only in the guest as $LAB_IN
 #   LAB_DISK       size of an ext4 disk mounted on /data (e.g. 2G), with ":journal" behind it with a journal
-#   LAB_DISK_CACHE [unsafe]  QEMU's cache mode for it
+#   LAB_DISK_CACHE [unsafe]  QEMU's cache mode for it     LAB_DISK_RATE  bytes per second that it does at most
 #   LAB_MODULES    [gpucr kfdsim]; "none" loads nothing        LAB_KFDSIM_ARGS  parameters for kfdsim
 #   LAB_TOPOLOGY, LAB_PERSONALITY   given to kfdsim as topology= and personality=; a host directory is a captured topology
 #   LAB_PLUGIN     [gpucr]; "none" leaves /usr/lib/criu as Debian made it
@@ -97,7 +97,8 @@ disk_args() {
 	[[ $LAB_DISK != *:journal ]] || how=(-O has_journal -b 4096)
 	truncate -s "${LAB_DISK%:journal}" "$RUN/data.img"
 	mke2fs -q -t ext4 "${how[@]}" -m 0 "$RUN/data.img" >/dev/null
-	printf '%s\n' -drive "file=$RUN/data.img,if=virtio,format=raw,cache=${LAB_DISK_CACHE:-unsafe}"
+	local limit=${LAB_DISK_RATE:+,throttling.bps-total=$LAB_DISK_RATE}
+	printf '%s\n' -drive "file=$RUN/data.img,if=virtio,format=raw,cache=${LAB_DISK_CACHE:-unsafe}$limit"
 }
 
 cmdline() {
