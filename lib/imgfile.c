@@ -12,6 +12,8 @@
 #include <xxhash.h>
 
 #include "log.h"
+#include "stream.h"
+#include "streamlist.h"
 
 /* On disk, little endian. */
 struct img_header {
@@ -35,15 +37,46 @@ static int out_failed(const struct gpucr_outfile *o, const char *what)
 	return err;
 }
 
-int gpucr_outfile_create(struct gpucr_outfile *o, int dir, const char *name)
+static int begin(struct gpucr_outfile *o, int dir, const char *name)
 {
-	int err;
-
+	memset(o, 0, sizeof(*o));
+	o->dir = dir;
+	o->fd = -1;
 	if ((size_t)snprintf(o->name, sizeof(o->name), "%s", name) >=
 	    sizeof(o->name))
 		return -ENAMETOOLONG;
 	snprintf(o->tmp, sizeof(o->tmp), "%s.tmp", name);
-	o->dir = dir;
+	return 0;
+}
+
+int gpucr_outfile_on_pipe(struct gpucr_outfile *o, int fd, const char *name)
+{
+	int err = begin(o, -1, name);
+
+	if (err) {
+		close(fd);
+		return err;
+	}
+	o->fd = fd;
+	o->pipe = true;
+	return 0;
+}
+
+static int create_pipe(struct gpucr_outfile *o, const char *name)
+{
+	int fd = gpucr_stream_open(name);
+
+	return fd < 0 ? fd : gpucr_outfile_on_pipe(o, fd, name);
+}
+
+int gpucr_outfile_create(struct gpucr_outfile *o, int dir, const char *name)
+{
+	int err = begin(o, dir, name);
+
+	if (err)
+		return err;
+	if (gpucr_stream_on())
+		return create_pipe(o, name);
 	/* What a killed dump left. */
 	unlinkat(dir, o->tmp, 0);
 	o->fd = openat(dir, o->tmp,
@@ -59,11 +92,25 @@ int gpucr_outfile_create(struct gpucr_outfile *o, int dir, const char *name)
 	return err;
 }
 
+static int write_pipe(struct gpucr_outfile *o, const void *buf, size_t len,
+		      uint64_t pos)
+{
+	int err;
+
+	if (pos != o->pos)
+		return -ESPIPE;
+	err = gpucr_stream_write(o->fd, o->name, buf, len, o->stop);
+	o->pos += err ? 0 : len;
+	return err;
+}
+
 int gpucr_outfile_write(struct gpucr_outfile *o, const void *buf, size_t len,
 			uint64_t pos)
 {
 	const char *p = buf;
 
+	if (o->pipe)
+		return write_pipe(o, buf, len, pos);
 	while (len) {
 		ssize_t n = pwrite(o->fd, p, len, pos);
 
@@ -82,10 +129,20 @@ int gpucr_outfile_write(struct gpucr_outfile *o, const void *buf, size_t len,
 	return 0;
 }
 
+static void close_file(struct gpucr_outfile *o)
+{
+	close(o->fd);
+	o->fd = -1;
+}
+
 int gpucr_outfile_commit(struct gpucr_outfile *o)
 {
 	int err = 0;
 
+	if (o->pipe) {
+		close_file(o);
+		return 0;
+	}
 	if (fsync(o->fd))
 		err = out_failed(o, "fsync");
 	else if (renameat(o->dir, o->tmp, o->dir, o->name))
@@ -94,8 +151,7 @@ int gpucr_outfile_commit(struct gpucr_outfile *o)
 		gpucr_outfile_abort(o);
 		return err;
 	}
-	close(o->fd);
-	o->fd = -1;
+	close_file(o);
 	/* The name too; some filesystems cannot, and then need not. */
 	fsync(o->dir);
 	return 0;
@@ -105,9 +161,9 @@ void gpucr_outfile_abort(struct gpucr_outfile *o)
 {
 	if (o->fd < 0)
 		return;
-	unlinkat(o->dir, o->tmp, 0);
-	close(o->fd);
-	o->fd = -1;
+	if (!o->pipe)
+		unlinkat(o->dir, o->tmp, 0);
+	close_file(o);
 }
 
 static void fill_header(struct img_header *h, enum gpucr_img_kind kind,
@@ -122,10 +178,10 @@ static void fill_header(struct img_header *h, enum gpucr_img_kind kind,
 							 header_xxh3)));
 }
 
-int gpucr_imgfile_write(int dir, const char *name, enum gpucr_img_kind kind,
-			const void *payload, size_t len)
+static int write_file(int dir, const char *name, enum gpucr_img_kind kind,
+		      const void *payload, size_t len)
 {
-	struct gpucr_outfile o = { .fd = -1 };
+	struct gpucr_outfile o;
 	struct img_header h;
 	int err;
 
@@ -146,6 +202,16 @@ int gpucr_imgfile_write(int dir, const char *name, enum gpucr_img_kind kind,
 		return err;
 	}
 	return gpucr_outfile_commit(&o);
+}
+
+int gpucr_imgfile_write(int dir, const char *name, enum gpucr_img_kind kind,
+			const void *payload, size_t len)
+{
+	int err = write_file(dir, name, kind, payload, len);
+
+	if (err || !gpucr_stream_on() || kind == GPUCR_IMG_RECORD)
+		return err;
+	return gpucr_streamlist_add(name, kind);
 }
 
 int gpucr_pread_all(int fd, void *buf, size_t len, uint64_t pos)
@@ -257,6 +323,72 @@ static int read_whole(int fd, const char *name, enum gpucr_img_kind kind,
 	return 0;
 }
 
+/* Its end, not its length, is known to a streamer. */
+static int take_whole(int fd, const char *name, enum gpucr_img_kind kind,
+		      uint8_t **ret, uint64_t *size)
+{
+	struct img_header h;
+	uint64_t len;
+	int err = gpucr_stream_read(fd, &h, sizeof(h));
+
+	if (err == -EBADMSG)
+		return damaged(name, "shorter than its header");
+	len = le64toh(h.payload_len);
+	if (!err)
+		err = check_header(name, kind, &h, len + sizeof(h));
+	if (err)
+		return err;
+	if (len > GPUCR_IMG_MAX - sizeof(h))
+		return damaged(name, "longer than any manifest");
+	*ret = malloc(sizeof(h) + len);
+	if (!*ret)
+		return -ENOMEM;
+	memcpy(*ret, &h, sizeof(h));
+	*size = sizeof(h) + len;
+	err = gpucr_stream_read(fd, *ret + sizeof(h), len);
+	if (!err)
+		err = gpucr_stream_end(fd);
+	if (err)
+		free(*ret);
+	if (err == -EBADMSG)
+		damaged(name, "its length is not the one it states");
+	return err;
+}
+
+/* The payload of a file that is in memory, which becomes it. */
+static int unwrap(const char *name, enum gpucr_img_kind kind, uint8_t *file,
+		  uint64_t size, uint8_t **payload, size_t *len)
+{
+	int err = gpucr_imgfile_check(name, kind, file, size);
+
+	if (err) {
+		free(file);
+		return err;
+	}
+	*len = size - GPUCR_IMG_HEADER;
+	memmove(file, file + GPUCR_IMG_HEADER, *len);
+	*payload = file;
+	return 0;
+}
+
+int gpucr_imgfile_take(const char *name, enum gpucr_img_kind kind,
+		       uint8_t **payload, size_t *len)
+{
+	uint8_t *file = NULL;
+	uint64_t size = 0;
+	int err, fd = gpucr_stream_open(name);
+
+	if (fd < 0)
+		return fd;
+	err = take_whole(fd, name, kind, &file, &size);
+	close(fd);
+	if (!err)
+		return unwrap(name, kind, file, size, payload, len);
+	if (err != -EBADMSG && err != -EPROTONOSUPPORT && err != -ENOMEM)
+		gpucr_err("%s: read: %s (stream-lost)", name, strerror(-err));
+	return err;
+}
+
 int gpucr_imgfile_read(int dir, const char *name, enum gpucr_img_kind kind,
 		       uint8_t **payload, size_t *len)
 {
@@ -264,6 +396,8 @@ int gpucr_imgfile_read(int dir, const char *name, enum gpucr_img_kind kind,
 	uint64_t size = 0;
 	int fd, err;
 
+	if (gpucr_stream_on())
+		return gpucr_streamlist_get(name, kind, payload, len);
 	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		err = -errno;
@@ -276,13 +410,5 @@ int gpucr_imgfile_read(int dir, const char *name, enum gpucr_img_kind kind,
 	close(fd);
 	if (err)
 		return err;
-	err = gpucr_imgfile_check(name, kind, file, size);
-	if (err) {
-		free(file);
-		return err;
-	}
-	*len = size - GPUCR_IMG_HEADER;
-	memmove(file, file + GPUCR_IMG_HEADER, *len);
-	*payload = file;
-	return 0;
+	return unwrap(name, kind, file, size, payload, len);
 }

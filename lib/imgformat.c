@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "criuimg.h"
+#include "stream.h"
+#include "streamlist.h"
 #include "upstream.h"
 
 static const char * const prefixes[][GPUCR_IMG_RENDER + 1] = {
@@ -62,16 +64,13 @@ static int append_id(uint32_t **list, size_t *num, uint32_t id)
 	return 0;
 }
 
-int gpucr_image_list(int dir, enum gpucr_img_format format,
-		     enum gpucr_img_kind kind, uint32_t **ret, size_t *num)
+static int list_dir(int dir, const char *prefix, uint32_t **ret, size_t *num)
 {
 	struct dirent *de;
 	int err = 0, fd;
 	uint32_t id;
 	DIR *d;
 
-	*ret = NULL;
-	*num = 0;
 	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -82,10 +81,37 @@ int gpucr_image_list(int dir, enum gpucr_img_format format,
 		return err;
 	}
 	while (!err && (de = readdir(d))) {
-		if (!name_id(de->d_name, prefixes[format][kind], &id))
+		if (!name_id(de->d_name, prefix, &id))
 			err = append_id(ret, num, id);
 	}
 	closedir(d);
+	return err;
+}
+
+static int list_stream(const char *prefix, uint32_t **ret, size_t *num)
+{
+	const char *name;
+	uint32_t id;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && (name = gpucr_streamlist_name(i)); i++) {
+		if (!name_id(name, prefix, &id))
+			err = append_id(ret, num, id);
+	}
+	return err;
+}
+
+int gpucr_image_list(int dir, enum gpucr_img_format format,
+		     enum gpucr_img_kind kind, uint32_t **ret, size_t *num)
+{
+	const char *prefix = prefixes[format][kind];
+	int err;
+
+	*ret = NULL;
+	*num = 0;
+	err = gpucr_stream_on() ? list_stream(prefix, ret, num) :
+				  list_dir(dir, prefix, ret, num);
 	if (err) {
 		free(*ret);
 		*ret = NULL;
@@ -114,6 +140,9 @@ enum gpucr_img_format gpucr_image_format(int dir)
 	size_t i;
 	int err;
 
+	/* Upstream's is not streamed, and CRIU has read the inventory. */
+	if (gpucr_stream_on())
+		return GPUCR_FORMAT_NATIVE;
 	err = gpucr_criuimg_read_plugins(dir, &c);
 	for (i = 0; !err && i < c.num_plugins; i++) {
 		if (!strcmp(c.plugins[i], GPUCR_ENTRY_NATIVE))

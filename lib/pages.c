@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "log.h"
+#include "stream.h"
 
 /* On disk, little endian. */
 struct chunk_record {
@@ -143,8 +144,7 @@ const char *gpucr_chunks_fault(const struct gpucr_chunks *c)
 	return NULL;
 }
 
-int gpucr_pages_create(struct gpucr_pages_writer *w, int dir, const char *name,
-		       uint64_t raw_bytes)
+static int begin_index(struct gpucr_pages_writer *w, uint64_t raw_bytes)
 {
 	memset(w, 0, sizeof(*w));
 	w->chunks.chunk_size = GPUCR_CHUNK_SIZE;
@@ -152,9 +152,29 @@ int gpucr_pages_create(struct gpucr_pages_writer *w, int dir, const char *name,
 	w->room = (raw_bytes + GPUCR_CHUNK_SIZE - 1) / GPUCR_CHUNK_SIZE;
 	w->chunks.v = calloc(w->room + 1, sizeof(*w->chunks.v));
 	w->out.fd = -1;
-	if (!w->chunks.v)
-		return -ENOMEM;
-	return gpucr_outfile_create(&w->out, dir, name);
+	return w->chunks.v ? 0 : -ENOMEM;
+}
+
+int gpucr_pages_create(struct gpucr_pages_writer *w, int dir, const char *name,
+		       uint64_t raw_bytes)
+{
+	int err = begin_index(w, raw_bytes);
+
+	return err ? err : gpucr_outfile_create(&w->out, dir, name);
+}
+
+int gpucr_pages_create_on(struct gpucr_pages_writer *w, int pipe,
+			  const char *name, uint64_t raw_bytes,
+			  const int *stop)
+{
+	int err = begin_index(w, raw_bytes);
+
+	pipe = err ? -1 : fcntl(pipe, F_DUPFD_CLOEXEC, 3);
+	if (pipe < 0)
+		return err ? err : -errno;
+	err = gpucr_outfile_on_pipe(&w->out, pipe, name);
+	w->out.stop = stop;
+	return err;
 }
 
 static bool is_zero(const void *buf, size_t len)
@@ -290,7 +310,8 @@ int gpucr_pages_commit(struct gpucr_pages_writer *w, struct gpucr_chunks *ret)
 	if (!err && gpucr_chunks_fault(&w->chunks))
 		err = -EINVAL;
 	/* Room that was asked for in advance and is not needed. */
-	if (!err && ftruncate(w->out.fd, w->chunks.file_bytes)) {
+	if (!err && !w->out.pipe &&
+	    ftruncate(w->out.fd, w->chunks.file_bytes)) {
 		err = -errno;
 		gpucr_err("%s: ftruncate: %s (io-error)", w->out.name,
 			  strerror(-err));
@@ -316,17 +337,31 @@ void gpucr_pages_abort(struct gpucr_pages_writer *w)
 	gpucr_chunks_clear(&w->chunks);
 }
 
+static int open_pipe(struct gpucr_pages_reader *r)
+{
+	r->pipe = true;
+	r->pos = 0;
+	r->fd = gpucr_stream_open(r->name);
+	if (r->fd == -ENOENT)
+		gpucr_err("%s: the image streamer does not have it (image-incomplete); restore another checkpoint",
+			  r->name);
+	return r->fd < 0 ? r->fd : 0;
+}
+
 int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 		     const struct gpucr_chunks *chunks)
 {
 	struct stat st;
 
+	r->pipe = false;
 	r->name = name;
 	r->chunks = chunks;
 	r->unzip = NULL;
 	r->fetch = NULL;
 	r->ahead = NULL;
 	r->num_ahead = 0;
+	if (gpucr_stream_on())
+		return open_pipe(r);
 	r->fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0 || fstat(r->fd, &st)) {
 		int err = -errno;
@@ -348,12 +383,24 @@ int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 	return -EBADMSG;
 }
 
+static int read_pipe(struct gpucr_pages_reader *r, void *buf, size_t len,
+		     uint64_t pos)
+{
+	if (pos != r->pos)
+		return -ESPIPE;
+	r->pos += len;
+	return gpucr_stream_read(r->fd, buf, len);
+}
+
 /* Not every file can be read past the page cache from everywhere. */
 static int read_stored(struct gpucr_pages_reader *r, void *buf, size_t len,
 		       uint64_t pos)
 {
-	int err = gpucr_pread_all(r->fd, buf, len, pos);
+	int err;
 
+	if (r->pipe)
+		return read_pipe(r, buf, len, pos);
+	err = gpucr_pread_all(r->fd, buf, len, pos);
 	if (err != -EINVAL)
 		return err;
 	fcntl(r->fd, F_SETFL, O_RDONLY);
@@ -384,6 +431,8 @@ struct gpucr_pages_ahead {
 
 void gpucr_pages_set_fetch(struct gpucr_pages_reader *r)
 {
+	if (r->pipe)
+		return;
 	r->fetch = gpucr_fetch_open();
 	r->ahead = calloc(GPUCR_FETCH_DEPTH, sizeof(*r->ahead));
 	if (r->ahead)
@@ -457,8 +506,24 @@ uint64_t gpucr_chunks_stored(const struct gpucr_chunks *c, uint64_t pos,
 	return sum;
 }
 
+static int pipe_failed(const struct gpucr_pages_reader *r, size_t i, int err)
+{
+	if (err == -EBADMSG)
+		gpucr_err("%s: it ends early, in chunk %zu or behind it (image-damaged); restore another checkpoint",
+			  r->name, i);
+	else if (err == -ESPIPE)
+		gpucr_err("%s: chunk %zu does not follow the one before it, as in a stream (image-damaged)",
+			  r->name, i);
+	else
+		gpucr_err("%s: chunk %zu does not come from the image streamer: %s (stream-lost)",
+			  r->name, i, strerror(-err));
+	return err;
+}
+
 static int read_failed(const struct gpucr_pages_reader *r, size_t i, int err)
 {
+	if (r->pipe)
+		return pipe_failed(r, i, err);
 	gpucr_err("%s: chunk %zu at 0x%llx cannot be read: %s (io-error)",
 		  r->name, i, (unsigned long long)r->chunks->v[i].offset,
 		  strerror(-err));
@@ -508,6 +573,18 @@ static int read_run(struct gpucr_pages_reader *r, size_t i, void *buf,
 	return err ? read_failed(r, i, err) : 0;
 }
 
+/* Behind the last chunk: a streamer does not tell the length before. */
+static int check_end(const struct gpucr_pages_reader *r)
+{
+	int err = r->pos == r->chunks->file_bytes ? gpucr_stream_end(r->fd) :
+						    -EBADMSG;
+
+	if (err)
+		gpucr_err("%s: it has not the %llu bytes that the manifest says (image-damaged); restore another checkpoint",
+			  r->name, (unsigned long long)r->chunks->file_bytes);
+	return err;
+}
+
 int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 		     size_t len)
 {
@@ -531,7 +608,7 @@ int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 			got -= r->chunks->v[i].raw_len;
 		}
 	}
-	return err;
+	return err || !r->pipe || i < r->chunks->num ? err : check_end(r);
 }
 
 void gpucr_pages_close(struct gpucr_pages_reader *r)

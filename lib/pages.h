@@ -68,6 +68,13 @@ struct gpucr_pages_writer {
 /* raw_bytes: how long the stream will be. */
 int gpucr_pages_create(struct gpucr_pages_writer *w, int dir, const char *name,
 		       uint64_t raw_bytes);
+/*
+ * The same through a streamer's pipe, which stays the caller's and is written
+ * in order. Where *stop becomes other than 0, writes give up.
+ */
+int gpucr_pages_create_on(struct gpucr_pages_writer *w, int pipe,
+			  const char *name, uint64_t raw_bytes,
+			  const int *stop);
 /* Have several writes in flight, with cfg as gpucr_store_open() wants it. */
 int gpucr_pages_set_store(struct gpucr_pages_writer *w,
 			  const struct gpucr_store_config *cfg);
@@ -88,9 +95,14 @@ int gpucr_pages_settle(struct gpucr_pages_writer *w, const void *buf,
 int gpucr_pages_commit(struct gpucr_pages_writer *w, struct gpucr_chunks *ret);
 void gpucr_pages_abort(struct gpucr_pages_writer *w);
 
-/* Reads any whole chunks. Errors are logged. */
+/*
+ * Reads any whole chunks; from a streamer all of them, once and in order.
+ * Errors are logged.
+ */
 struct gpucr_pages_reader {
 	int fd;
+	bool pipe;			/* from a streamer */
+	uint64_t pos;			/* of a pipe: of the next byte */
 	const char *name;
 	const struct gpucr_chunks *chunks;
 	struct gpucr_unzip *unzip;	/* made for the first such chunk */

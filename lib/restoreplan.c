@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "log.h"
+#include "stream.h"
 #include "topology.h"
 
 /*
@@ -19,6 +20,9 @@ static int check_pages(int dir, const struct gpucr_img_kfd *img)
 	size_t i;
 	int err;
 
+	/* A streamer gives each once: there the task finds it out. */
+	if (gpucr_stream_on())
+		return 0;
 	for (i = 0; i < img->num_pages; i++) {
 		err = gpucr_pages_open(&r, dir, img->pages[i].file,
 				       &img->pages[i].chunks);
