@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "copy.h"
 #include "log.h"
 #include "pages.h"
+#include "stream.h"
 
 #define CONTENT_MAX_SLOTS	16
 /* How often who waits for the workers looks around. */
@@ -141,6 +143,20 @@ static int set_store(const struct content_config *cfg,
 	return gpucr_pages_set_store(w, &store);
 }
 
+/* The page file: of a directory, with writes in flight; or a pipe. */
+static int open_file(const struct content_job *j, const struct gpucr_copy *c,
+		     uint64_t bytes, struct gpucr_pages_writer *w)
+{
+	const struct content_config *cfg = &j->cfg;
+	int err;
+
+	if (j->pipe >= 0)
+		return gpucr_pages_create_on(w, j->pipe, j->pages->file, bytes,
+					     cfg->stop);
+	err = gpucr_pages_create(w, cfg->dir, j->pages->file, bytes);
+	return err ? err : set_store(cfg, c, w);
+}
+
 static int dump_bos(struct content_job *j, const struct gpucr_copy_bo *bos,
 		    size_t num, uint64_t bytes)
 {
@@ -156,9 +172,7 @@ static int dump_bos(struct content_job *j, const struct gpucr_copy_bo *bos,
 	err = open_copy(cfg, &c);
 	if (err)
 		return err;
-	err = gpucr_pages_create(&d.w, cfg->dir, ret->file, bytes);
-	if (!err)
-		err = set_store(cfg, c, &d.w);
+	err = open_file(j, c, bytes, &d.w);
 	if (!err && cfg->plain)
 		err = gpucr_pages_set_plain(&d.w);
 	else if (!err && cfg->zstd_level)
@@ -280,6 +294,21 @@ static void wait_for(struct worker *w, const struct content_watch *watch)
 	} while (err == ETIMEDOUT);
 }
 
+/* CRIU's way to a streamer is for this thread only. */
+static int open_pipe(struct content_job *j)
+{
+	j->pipe = gpucr_stream_on() ? gpucr_stream_open(j->pages->file) : -1;
+	return gpucr_stream_on() && j->pipe < 0 ? j->pipe : 0;
+}
+
+/* The worker's own is closed: this ends the file. */
+static void close_pipe(struct content_job *j)
+{
+	if (j->pipe >= 0)
+		close(j->pipe);
+	j->pipe = -1;
+}
+
 int content_dump(struct content_job *jobs, size_t num,
 		 const struct content_watch *watch)
 {
@@ -293,13 +322,17 @@ int content_dump(struct content_job *jobs, size_t num,
 		w[i].job = &jobs[i];
 		w[i].stop = &stop;
 		jobs[i].cfg.stop = &stop;
-		err = start_worker(&w[i]);
+		err = open_pipe(&jobs[i]);
+		if (!err)
+			err = start_worker(&w[i]);
 	}
 	if (err)
 		__atomic_store_n(&stop, -err, __ATOMIC_RELAXED);
 	for (i = 0; i < num; i++) {
 		if (w[i].started)
 			wait_for(&w[i], watch);
+		if (w[i].job)
+			close_pipe(&jobs[i]);
 		jobs[i].cfg.stop = NULL;
 	}
 	for (i = 0; i < num && w[i].job; i++)
@@ -361,7 +394,7 @@ static bool failed_at(const struct filler *f, struct gpucr_copy_place *ret)
 	return i < f->num;
 }
 
-int content_restore(struct content_job *jobs, size_t num)
+static int fill_together(struct content_job *jobs, size_t num)
 {
 	struct gpucr_copy_fill *fills = calloc(num + 1, sizeof(*fills));
 	struct filler *f = calloc(num + 1, sizeof(*f));
@@ -382,5 +415,18 @@ int content_restore(struct content_job *jobs, size_t num)
 		close_filler(&f[i]);
 	free(f);
 	free(fills);
+	return err;
+}
+
+int content_restore(struct content_job *jobs, size_t num)
+{
+	size_t i;
+	int err = 0;
+
+	if (!gpucr_stream_on())
+		return fill_together(jobs, num);
+	/* A streamer gives one file at a time. */
+	for (i = 0; i < num && !err; i++)
+		err = fill_together(&jobs[i], 1);
 	return err;
 }

@@ -44,6 +44,7 @@ struct content_job {
 	const struct gpucr_kfd_state *state;
 	/* To be written: gpu_id and file are set, chunks are the result. */
 	struct gpucr_img_pages *pages;
+	int pipe;			/* in a dump to a streamer; or -1 */
 	int err;			/* its own failure, if it was one */
 	bool placed;			/* where in GPU memory is known */
 	struct gpucr_copy_place place;
@@ -59,7 +60,8 @@ int content_dump(struct content_job *jobs, size_t num,
 		 const struct content_watch *watch);
 /*
  * Fills the BOs from the page files of all jobs, at the same time, in this
- * thread alone; every byte was checked on the way. -errno, logged.
+ * thread alone; from a streamer one after the other. Every byte was checked on
+ * the way. -errno, logged.
  */
 int content_restore(struct content_job *jobs, size_t num);
 

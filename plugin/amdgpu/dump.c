@@ -18,11 +18,13 @@
 #include "proc.h"
 #include "rendernode.h"
 #include "report.h"
+#include "stream.h"
 #include "upstream.h"
 
 #include "guard.h"
 #include "host.h"
 #include "plugin.h"
+#include "streamer.h"
 #include "target.h"
 #include "tree.h"
 
@@ -76,12 +78,9 @@ static int claim(void)
 		gpucr_err("CRIU tells no image directory");
 		return -ENOENT;
 	}
-	/* Files beside the stream would not be where it is restored. */
-	if (host_is_streaming()) {
-		gpucr_err("CRIU gives its images to a streamer, and GPU memory cannot go there yet (image-stream); dump to a directory");
-		return -EOPNOTSUPP;
-	}
 	err = gpucr_opts_load(&dump.opts, GPUCR_OPT_FILE, dump.env.dir);
+	if (!err)
+		err = streamer_begin_dump(dump.opts.format);
 	if (err)
 		return err;
 	entry = dump.opts.format == GPUCR_FORMAT_UPSTREAM ?
@@ -642,7 +641,8 @@ static void remove_written(void)
 {
 	size_t i;
 
-	if (dump.opts.keep_partial)
+	/* What a streamer has stays there, without the rest of CRIU's. */
+	if (dump.opts.keep_partial || gpucr_stream_on())
 		return;
 	for (i = 0; i < dump.num_written; i++)
 		unlinkat(dump.env.dir, dump.written[i], 0);
@@ -681,7 +681,8 @@ static void write_report(bool good)
 	struct gpucr_report *r = plugin_report;
 	char driver[128];
 
-	if (dump.env.dir < 0)
+	/* Beside a stream nothing is written. */
+	if (dump.env.dir < 0 || gpucr_stream_on())
 		return;
 	gpucr_kfd_driver(&dump.env.rules, driver, sizeof(driver));
 	gpucr_report_text(r, "driver", driver);
@@ -719,6 +720,7 @@ static void free_all(void)
 	gpucr_progress_close(dump.env.progress);
 	gpucr_report_free(plugin_report);
 	plugin_report = NULL;
+	streamer_end();
 	gpucr_owner_fini(&dump.owner);
 	memset(&dump, 0, sizeof(dump));
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +125,24 @@ bool host_is_streaming(void)
 	return found;
 }
 
+bool host_can_stream(void)
+{
+	return host_symbol("img_streamer_open") != NULL;
+}
+
+int host_stream_open(const char *name, bool put)
+{
+	int (*open_file)(const char *name, int flags);
+	int fd;
+
+	*(void **)&open_file = host_symbol("img_streamer_open");
+	if (!open_file)
+		return -ENOSYS;
+	/* As CRIU calls it: any other flags are its BUG(). */
+	fd = open_file(name, put ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY);
+	return fd < 0 && fd != -ENOENT ? -EIO : fd;
+}
+
 int host_unused_fd(pid_t pid)
 {
 	int (*find)(pid_t pid);
@@ -147,6 +166,12 @@ bool host_take_inventory(const char *name)
 	*(void **)&take = host_symbol("check_and_remove_inventory_plugin");
 	/* Newer CRIU takes the name alone; a further argument is harmless. */
 	return take ? take(name, strlen(name)) : true;
+}
+
+bool host_lists_plugins(void)
+{
+	/* Without a list every name is in it. */
+	return !host_take_inventory("gpucr has no such plugin");
 }
 
 struct twin_search {

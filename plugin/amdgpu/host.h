@@ -28,6 +28,13 @@ void host_log_init(void);
 int host_image_dir(void);
 /* It sends its images to, or has them from, an image streamer. */
 bool host_is_streaming(void);
+/* Only where it is streaming: can plugins use that, too? */
+bool host_can_stream(void);
+/*
+ * A pipe to (put) or from its streamer, of the kind that it has now. -ENOENT:
+ * the streamer has no such file; -EIO. In CRIU itself and in restoring tasks.
+ */
+int host_stream_open(const char *name, bool put);
 /* Lowest number above all that the task being restored will have. */
 int host_unused_fd(pid_t pid);
 
@@ -35,6 +42,8 @@ int host_unused_fd(pid_t pid);
 int host_add_inventory(const char *name);
 /* Is name in the list (then it is taken off it)? True where there is none. */
 bool host_take_inventory(const char *name);
+/* Does the image that is restored have such a list? */
+bool host_lists_plugins(void);
 
 /*
  * Path of another loaded plugin that has our name; "" where there is none.

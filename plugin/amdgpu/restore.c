@@ -20,10 +20,12 @@
 #include "rendernode.h"
 #include "report.h"
 #include "restoreplan.h"
+#include "stream.h"
 
 #include "content.h"
 #include "host.h"
 #include "plugin.h"
+#include "streamer.h"
 #include "vmamap.h"
 
 /* What tasks tell CRIU. */
@@ -158,7 +160,8 @@ static void write_report(bool good, int err)
 	struct gpucr_report *r = plugin_report;
 	char driver[128];
 
-	if (restore.reported)
+	/* Beside a stream nothing is written. */
+	if (restore.reported || gpucr_stream_on())
 		return;
 	restore.reported = true;
 	gpucr_kfd_driver(&restore.plan.rules, driver, sizeof(driver));
@@ -184,16 +187,21 @@ static int noted(int ret)
 
 int restore_init(bool have_kfd, dev_t kfd)
 {
+	/* Files of an earlier dump may lie there: the inventory decides. */
+	bool native = host_take_inventory(GPUCR_ENTRY_NATIVE);
 	int dir, err, phase;
 
-	/* Files of an earlier dump may lie there: the inventory decides. */
-	if (!host_take_inventory(GPUCR_ENTRY_NATIVE) &&
-	    !host_take_inventory(GPUCR_ENTRY_UPSTREAM))
+	if (!native && !host_take_inventory(GPUCR_ENTRY_UPSTREAM))
 		return 0;
+	err = streamer_begin_restore(native);
+	if (err)
+		return err;
 	dir = host_image_dir();
 	/* No list of plugins at all, and nothing of ours: not our image. */
-	if (dir < 0 || !has_images(dir))
+	if (dir < 0 || !has_images(dir)) {
+		streamer_end();
 		return 0;
+	}
 	memset(&restore, 0, sizeof(restore));
 	restore.kfd = kfd;
 	gpucr_log_reset();
@@ -580,6 +588,7 @@ void restore_exit(int ret)
 	if (restore.shared)
 		munmap(restore.shared, sizeof(*restore.shared));
 	gpucr_plan_clear(&restore.plan);
+	streamer_end();
 	gpucr_owner_fini(&restore.owner);
 	memset(&restore, 0, sizeof(restore));
 }

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "rendernode.h"
 #include "report.h"
+#include "stream.h"
 #include "upstream.h"
 #include "version.h"
 
@@ -132,7 +133,8 @@ int target_check_space(int dir, uint64_t bytes)
 	struct statvfs st;
 	uint64_t need = bytes + bytes / 20, have;
 
-	if (fstatvfs(dir, &st))
+	/* What is behind a streamer is not known. */
+	if (gpucr_stream_on() || fstatvfs(dir, &st))
 		return 0;
 	have = (uint64_t)st.f_bavail * st.f_frsize;
 	if (need <= have)

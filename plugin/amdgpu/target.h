@@ -64,7 +64,7 @@ int target_write(struct target *t, struct target_env *env, uint32_t id);
 /* For a GPU of the target as its device bucket names it. */
 int target_device(const struct target *t, const struct gpucr_topology *topo,
 		  uint32_t index, struct gpucr_img_device *ret);
-/* Refuses where bytes (and 5 %) do not fit the directory. */
+/* Refuses where bytes (and 5 %) do not fit the directory, if it is written. */
 int target_check_space(int dir, uint64_t bytes);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A CRIU that has a connection to an image streamer is known by it. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,15 @@ int main(void)
 
 	if (!mkdtemp(dir))
 		ktap_bail("no directory");
-	ktap_plan(5);
+	ktap_plan(6);
 	ktap_ok(!host_is_streaming(), "without a streamer");
 	ktap_ok(seen(dir, "streamer-capture.sock"), "one that takes images");
 	ktap_ok(seen(dir, "streamer-serve.sock"), "one that gives them");
 	ktap_ok(!seen(dir, "other-streamer-capture.sock"), "another socket");
 	ktap_ok(!host_is_streaming(), "none is left");
+	/* This program exports nothing, as no CRIU that is known. */
+	ktap_ok(!host_can_stream() && host_stream_open("x", true) == -ENOSYS,
+		"a host without a way there");
 	rmdir(dir);
 	return ktap_exit();
 }
