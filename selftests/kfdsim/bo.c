@@ -11,7 +11,6 @@
 #include <linux/xxhash.h>
 #include <drm/drm_vma_manager.h>
 #include "kfdsim_drm.h"
-#include "kfdsim_trace.h"
 
 /* Pages that one CPU fault maps, for speed. */
 #define FAULT_BATCH	16
@@ -47,55 +46,12 @@ const void *kfdsim_bo_fresh_page(const struct kfdsim_bo *bo)
 	       page_address(ZERO_PAGE(0));
 }
 
-static int charge(atomic64_t *used, u64 total, u64 size)
-{
-	if (size > total)
-		return -ENOMEM;
-	if (atomic64_add_return(size, used) > total) {
-		atomic64_sub(size, used);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static int bo_charge(struct kfdsim_bo *bo, u64 size)
-{
-	if (bo->domain & KFDSIM_ON_CHIP)
-		return 0;
-	if (bo->domain == AMDGPU_GEM_DOMAIN_VRAM)
-		return charge(&bo->gpu->vram_used, bo->gpu->vram_size, size);
-	return charge(&bo->gpu->gtt_used, bo->gpu->gtt_size, size);
-}
-
-static void bo_uncharge(struct kfdsim_bo *bo)
-{
-	if (bo->userptr || bo->borrowed || bo->domain & KFDSIM_ON_CHIP)
-		return;
-	if (bo->domain == AMDGPU_GEM_DOMAIN_VRAM)
-		atomic64_sub(bo->base.size, &bo->gpu->vram_used);
-	else
-		atomic64_sub(bo->base.size, &bo->gpu->gtt_used);
-}
-
-/* Where TTM says that amdgpu has a BO of this domain. */
-static u32 bo_place(const struct kfdsim_bo *bo)
-{
-	switch (bo->domain) {
-	case AMDGPU_GEM_DOMAIN_VRAM:
-		return 2;
-	case AMDGPU_GEM_DOMAIN_GTT:
-		return 1;
-	}
-	return 0;
-}
-
 static void bo_free(struct drm_gem_object *obj)
 {
 	struct kfdsim_bo *bo = gem_to_kfdsim_bo(obj);
 	struct page *page;
 	unsigned long i;
 
-	trace_amdgpu_bo_move(bo, obj->size, ~0U, bo_place(bo));
 	xa_for_each(&bo->pages, i, page) {
 		void *va;
 
@@ -110,7 +66,7 @@ static void bo_free(struct drm_gem_object *obj)
 		cond_resched();
 	}
 	xa_destroy(&bo->pages);
-	bo_uncharge(bo);
+	kfdsim_place_drop(bo);
 	if (bo->user_mm)
 		mmdrop(bo->user_mm);
 	drm_gem_object_release(obj);
@@ -119,7 +75,7 @@ static void bo_free(struct drm_gem_object *obj)
 	atomic_dec(&live);
 }
 
-/* Not yet charged, no mmap offset. */
+/* Has no place yet, and no mmap offset. */
 static struct kfdsim_bo *bo_alloc(struct kfdsim_gpu *gpu, u64 size, u32 domain,
 				  u64 gem_flags)
 {
@@ -131,6 +87,9 @@ static struct kfdsim_bo *bo_alloc(struct kfdsim_gpu *gpu, u64 size, u32 domain,
 	xa_init(&gem->bo.pages);
 	gem->bo.gpu = gpu;
 	gem->bo.domain = domain;
+	gem->bo.preferred = domain;
+	INIT_LIST_HEAD(&gem->bo.lru);
+	INIT_LIST_HEAD(&gem->bo.users);
 	gem->bo.gem_flags = gem_flags;
 	gem->bo.base.funcs = &kfdsim_gem_funcs;
 	drm_gem_private_object_init(&gpu->drm, &gem->bo.base, size);
@@ -147,10 +106,10 @@ static void bo_discard(struct kfdsim_bo *bo)
  * kfdsim_bo_create() - make a VRAM or GTT BO
  * @gpu: whose
  * @size: bytes, rounded up to pages
- * @domain: AMDGPU_GEM_DOMAIN_VRAM, _GTT, _GDS, _GWS or _OA
+ * @domain: AMDGPU_GEM_DOMAIN_VRAM, _GTT or both; or _GDS, _GWS or _OA
  * @gem_flags: AMDGPU_GEM_CREATE_*
  *
- * Return: the BO with one reference, or an ERR_PTR.
+ * Others may be evicted for it. Return: the BO with one reference, or an ERR_PTR.
  */
 struct kfdsim_bo *kfdsim_bo_create(struct kfdsim_gpu *gpu, u64 size, u32 domain,
 				   u64 gem_flags)
@@ -169,18 +128,17 @@ struct kfdsim_bo *kfdsim_bo_create(struct kfdsim_gpu *gpu, u64 size, u32 domain,
 	bo = bo_alloc(gpu, size, domain, gem_flags);
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
-	ret = bo_charge(bo, size);
+	ret = domain & KFDSIM_ON_CHIP ? 0 : kfdsim_place_new(bo, domain);
 	if (ret)
 		goto err_discard;
 	ret = drm_gem_create_mmap_offset(&bo->base);
 	if (ret)
-		goto err_uncharge;
+		goto err_drop;
 	atomic_inc(&live);
-	trace_amdgpu_bo_move(bo, size, bo_place(bo), ~0U);
 	return bo;
 
-err_uncharge:
-	bo_uncharge(bo);
+err_drop:
+	kfdsim_place_drop(bo);
 err_discard:
 	bo_discard(bo);
 	return ERR_PTR(ret);

@@ -383,6 +383,17 @@ static void cs_release(struct cs *cs)
 	kfdsim_ctx_put(cs->ctx);
 }
 
+/* Only what is named comes back; the rest is used where it is. */
+static int use_bos(struct cs *cs)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; cs->list && i < cs->list->n && !ret; i++)
+		ret = kfdsim_place_use(cs->list->bo[i]);
+	return ret;
+}
+
 /* Everything that can be refused, and the waits. */
 static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 {
@@ -395,6 +406,8 @@ static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 		ret = read_chunks(cs, in);
 	if (!ret)
 		ret = check_bo_list(cs, in->bo_list_handle);
+	if (!ret)
+		ret = use_bos(cs);
 	if (!ret)
 		ret = for_chunks(cs, wait_chunk);
 	return ret;

@@ -141,22 +141,24 @@ static struct kfdsim_bo *create_on_chip(struct kfdsim_gpu *gpu,
 				in->domain_flags | AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
 }
 
-/* VRAM alone does not fall back to GTT: tests want to see it full. */
+/* What cannot be in VRAM, because nobody there can go, may be in GTT. */
 static struct kfdsim_bo *gem_create(struct kfdsim_gpu *gpu,
 				    const struct drm_amdgpu_gem_create_in *in)
 {
-	struct kfdsim_bo *bo = NULL;
+	u32 domains = in->domains & (AMDGPU_GEM_DOMAIN_VRAM |
+				     AMDGPU_GEM_DOMAIN_GTT);
+	struct kfdsim_bo *bo;
 
 	if (is_on_chip(in->domains))
 		return create_on_chip(gpu, in);
-	if (in->domains & AMDGPU_GEM_DOMAIN_VRAM) {
-		bo = kfdsim_bo_create(gpu, in->bo_size, AMDGPU_GEM_DOMAIN_VRAM,
+	bo = kfdsim_bo_create(gpu, in->bo_size,
+			      domains ?: AMDGPU_GEM_DOMAIN_GTT,
+			      in->domain_flags);
+	if (bo == ERR_PTR(-ENOMEM) && domains == AMDGPU_GEM_DOMAIN_VRAM)
+		bo = kfdsim_bo_create(gpu, in->bo_size,
+				      domains | AMDGPU_GEM_DOMAIN_GTT,
 				      in->domain_flags);
-		if (!IS_ERR(bo) || in->domains == AMDGPU_GEM_DOMAIN_VRAM)
-			return bo;
-	}
-	return kfdsim_bo_create(gpu, in->bo_size, AMDGPU_GEM_DOMAIN_GTT,
-				in->domain_flags);
+	return bo;
 }
 
 KFDSIM_IOCTL(kfdsim_gem_create_ioctl)
@@ -335,7 +337,7 @@ static int gem_op_info(struct kfdsim_bo *bo, u64 value)
 	struct drm_amdgpu_gem_create_in info = {
 		.bo_size = bo->base.size,
 		.alignment = bo_to_kfdsim_gem(bo)->alignment,
-		.domains = bo->domain,
+		.domains = bo->preferred,
 		.domain_flags = bo->gem_flags,
 	};
 

@@ -58,7 +58,7 @@ static int list_handles(struct drm_file *file,
 		entries[n++] = (struct drm_amdgpu_gem_list_handles_entry){
 			.gem_handle = id,
 			.size = obj->size,
-			.preferred_domains = bo->domain,
+			.preferred_domains = bo->preferred,
 			.alloc_flags = bo->gem_flags & SETTABLE,
 			.alignment = bo_to_kfdsim_gem(bo)->alignment >> PAGE_SHIFT,
 		};

@@ -205,6 +205,10 @@ static void gpu_fill(struct kfdsim_gpu *gpu, struct pci_dev *pdev,
 	const struct kfdsim_spec *spec = kfdsim_machine_spec(index);
 
 	spin_lock_init(&gpu->rate_lock);
+	spin_lock_init(&gpu->place_lock);
+	INIT_LIST_HEAD(&gpu->in_vram);
+	INIT_LIST_HEAD(&gpu->in_gtt);
+	INIT_LIST_HEAD(&gpu->in_memory);
 	gpu->pdev = pdev;
 	gpu->model = spec->model;
 	gpu->index = index;

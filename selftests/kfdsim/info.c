@@ -269,7 +269,9 @@ static int info_number(struct drm_amdgpu_info *info, struct kfdsim_gpu *gpu)
 	case AMDGPU_INFO_GTT_USAGE:
 		return give_u64(info, atomic64_read(&gpu->gtt_used));
 	case AMDGPU_INFO_NUM_BYTES_MOVED:
+		return give_u64(info, atomic64_read(&gpu->bytes_moved));
 	case AMDGPU_INFO_NUM_EVICTIONS:
+		return give_u64(info, atomic64_read(&gpu->evictions));
 	case AMDGPU_INFO_NUM_VRAM_CPU_PAGE_FAULTS:
 		return give_u64(info, 0);
 	case AMDGPU_INFO_VRAM_LOST_COUNTER:

@@ -111,6 +111,7 @@ static int event_page_from_bo(struct kfdsim_process *p, u64 handle)
 {
 	struct kfdsim_mem *mem = kfdsim_mem_lookup(p, handle);
 	unsigned int i;
+	int ret;
 
 	if (p->event_ready)
 		return -EINVAL;
@@ -123,6 +124,10 @@ static int event_page_from_bo(struct kfdsim_process *p, u64 handle)
 		if (!p->event_pages[i])
 			return -ENOMEM;
 	}
+	/* the kernel writes to it */
+	ret = kfdsim_place_pin(mem->bo);
+	if (ret)
+		return ret;
 	kfdsim_bo_get(mem->bo);
 	p->event_bo = mem->bo;
 	p->event_handle = handle;
@@ -214,8 +219,10 @@ void kfdsim_events_exit(struct kfdsim_process *p)
 		event_destroy(p, ev);
 	idr_destroy(&p->events);
 	mutex_unlock(&p->event_mutex);
-	if (p->event_bo)
+	if (p->event_bo) {
+		kfdsim_place_unpin(p->event_bo);
 		kfdsim_bo_put(p->event_bo);
+	}
 	if (p->event_own)
 		__free_pages(p->event_own, get_order(KFDSIM_EVENT_BYTES));
 	p->event_ready = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Eviction: a count per GPU of a process; queues run while it is 0. Its users
- * are the CRIU operations and userptr invalidation.
+ * are the CRIU operations, userptr invalidation, and others' need of memory.
  */
 #include <linux/kthread.h>
 #include "kfdsim_kfd.h"

@@ -20,12 +20,62 @@
 			 KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | \
 			 KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
 
-static void mem_account(struct kfdsim_mem *mem, bool add)
+/* What counts as KFD's own, and how much there may be of it; NULL: does not. */
+static atomic64_t *mem_account(const struct kfdsim_mem *mem, u64 *limit)
 {
-	if (!(mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) || mem->imported)
+	struct kfdsim_gpu *gpu = mem->pdd->gpu;
+
+	if (mem->imported)
+		return NULL;
+	switch (mem->flags & KIND_FLAGS) {
+	case KFD_IOC_ALLOC_MEM_FLAGS_VRAM:
+		*limit = gpu->vram_size;
+		return &gpu->kfd_vram;
+	case KFD_IOC_ALLOC_MEM_FLAGS_GTT:
+		*limit = gpu->gtt_size;
+		return &gpu->kfd_gtt;
+	default:
+		return NULL;
+	}
+}
+
+static void mem_show_vram(struct kfdsim_mem *mem, int sign)
+{
+	if (!(mem->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM))
 		return;
-	atomic64_add(add ? (s64)mem->size : -(s64)mem->size,
-		     &mem->pdd->vram_usage);
+	atomic64_add(sign * (s64)ALIGN(mem->size, KFDSIM_KFD_ALIGN),
+		     &mem->pdd->gpu->kfd_vram_aligned);
+	atomic64_add(sign * (s64)mem->size, &mem->pdd->vram_usage);
+}
+
+/*
+ * KFD gives away no more than there is, so that all of it can be there at once,
+ * whatever others use: they can be evicted.
+ */
+static int mem_reserve(struct kfdsim_mem *mem)
+{
+	u64 limit;
+	atomic64_t *used = mem_account(mem, &limit);
+
+	if (!used)
+		return 0;
+	if (atomic64_add_return(mem->size, used) > limit) {
+		atomic64_sub(mem->size, used);
+		return -ENOMEM;
+	}
+	mem_show_vram(mem, 1);
+	return 0;
+}
+
+static void mem_unreserve(struct kfdsim_mem *mem)
+{
+	u64 limit;
+	atomic64_t *used = mem_account(mem, &limit);
+
+	if (!used)
+		return;
+	atomic64_sub(mem->size, used);
+	mem_show_vram(mem, -1);
 }
 
 static struct kfdsim_bo *mem_make_bo(struct kfdsim_mem *mem)
@@ -104,6 +154,7 @@ struct kfdsim_mem *kfdsim_mem_create(struct kfdsim_pdd *pdd, u64 va, u64 size,
 	mem = kzalloc(sizeof(*mem), GFP_KERNEL);
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&mem->user);
 	mem->pdd = pdd;
 	mem->va = va;
 	mem->size = PAGE_ALIGN(size);
@@ -111,16 +162,22 @@ struct kfdsim_mem *kfdsim_mem_create(struct kfdsim_pdd *pdd, u64 va, u64 size,
 	mem->user_addr = user_addr;
 	ret = mem_check(mem);
 	if (!ret)
-		ret = mem_populate(mem);
-	if (ret) {
-		if (mem->bo)
-			kfdsim_bo_put(mem->bo);
-		kfree(mem);
-		return ERR_PTR(ret);
-	}
-	mem_account(mem, true);
+		ret = mem_reserve(mem);
+	if (ret)
+		goto err_free;
+	ret = mem_populate(mem);
+	if (ret)
+		goto err_unreserve;
 	atomic64_inc(&kfdsim_stats.bos);
 	return mem;
+
+err_unreserve:
+	if (mem->bo)
+		kfdsim_bo_put(mem->bo);
+	mem_unreserve(mem);
+err_free:
+	kfree(mem);
+	return ERR_PTR(ret);
 }
 
 static int mem_unmap(struct kfdsim_mem *mem, struct kfdsim_pdd *on)
@@ -133,6 +190,8 @@ static int mem_unmap(struct kfdsim_mem *mem, struct kfdsim_pdd *on)
 		ret = kfdsim_vm_unmap(on->vm, mem->bo, mem->va);
 	clear_bit(on->index, mem->deferred);
 	clear_bit(on->index, mem->mapped);
+	if (bitmap_empty(mem->mapped, KFDSIM_MAX_GPUS))
+		kfdsim_room_remove(mem);
 	return ret;
 }
 
@@ -147,7 +206,7 @@ void kfdsim_mem_destroy(struct kfdsim_mem *mem)
 	kfdsim_userptr_unregister(mem);
 	if (mem->allowed)
 		kfdsim_bo_revoke(mem->bo, kfdsim_drm_file(mem->pdd->drm_file));
-	mem_account(mem, false);
+	mem_unreserve(mem);
 	if (mem->bo && mem->bo->borrowed)
 		kfdsim_doorbells_bo_forget(mem->bo);
 	if (mem->bo)
@@ -170,6 +229,10 @@ int kfdsim_mem_map(struct kfdsim_mem *mem, struct kfdsim_pdd *on)
 	if (test_bit(on->index, mem->mapped))
 		return 0;
 	if (mem->bo) {
+		/* it may have had to go while nobody had it mapped */
+		ret = kfdsim_place_back(mem->bo, true, on->process->mm);
+		if (ret)
+			return ret;
 		ret = kfdsim_vm_map(on->vm, mem->bo, 0, mem->va, mem->size,
 				    AMDGPU_VM_PAGE_READABLE |
 				    AMDGPU_VM_PAGE_WRITEABLE |
@@ -177,6 +240,8 @@ int kfdsim_mem_map(struct kfdsim_mem *mem, struct kfdsim_pdd *on)
 		if (ret)
 			return ret;
 	}
+	if (bitmap_empty(mem->mapped, KFDSIM_MAX_GPUS))
+		kfdsim_room_add(mem);
 	set_bit(on->index, mem->mapped);
 	return 0;
 }
@@ -428,9 +493,11 @@ KFDSIM_IOCTL(available_memory)
 	mutex_unlock(&p->lock);
 	if (!pdd)
 		return -EINVAL;
-	used = atomic64_read(&pdd->gpu->vram_used);
+	/* KFD's own buffers; what others use could be evicted */
+	used = atomic64_read(&pdd->gpu->kfd_vram_aligned);
 	args->available = used < pdd->gpu->vram_size ?
-			  ALIGN_DOWN(pdd->gpu->vram_size - used, PAGE_SIZE) : 0;
+			  ALIGN_DOWN(pdd->gpu->vram_size - used,
+				     KFDSIM_KFD_ALIGN) : 0;
 	return 0;
 }
 
@@ -512,6 +579,7 @@ static struct kfdsim_mem *mem_import(struct kfdsim_pdd *pdd,
 		return ERR_PTR(ret);
 	}
 	kfdsim_bo_get(bo);
+	INIT_LIST_HEAD(&mem->user);
 	mem->pdd = pdd;
 	mem->bo = bo;
 	mem->va = va;

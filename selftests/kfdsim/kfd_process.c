@@ -38,6 +38,7 @@ static void process_release_work(struct work_struct *work)
 	unsigned int i;
 
 	cancel_delayed_work_sync(&p->userptr_work);
+	cancel_delayed_work_sync(&p->room_work);
 	mutex_lock(&p->lock);
 	kfdsim_queues_destroy(p);
 	kfdsim_events_exit(p);
@@ -170,6 +171,7 @@ static struct kfdsim_process *process_alloc(void)
 	INIT_WORK(&p->dequeue_work, process_dequeue_work);
 	INIT_WORK(&p->release_work, process_release_work);
 	INIT_DELAYED_WORK(&p->userptr_work, kfdsim_userptr_work);
+	INIT_DELAYED_WORK(&p->room_work, kfdsim_room_work);
 	p->notifier.ops = &process_notifier_ops;
 	for (i = 0; i < kfdsim_num_gpus; i++) {
 		if (!kfdsim_gpus[i] || !kfdsim_gpu_visible(kfdsim_gpus[i]))
@@ -401,8 +403,15 @@ int kfdsim_pdd_acquire_vm(struct kfdsim_pdd *pdd, struct file *drm_file)
 
 int kfdsim_processes_init(void)
 {
+	int ret = kfdsim_room_init();
+
+	if (ret)
+		return ret;
 	kfdsim_wq = alloc_workqueue("kfdsim", WQ_UNBOUND, 0);
-	return kfdsim_wq ? 0 : -ENOMEM;
+	if (kfdsim_wq)
+		return 0;
+	kfdsim_room_exit();
+	return -ENOMEM;
 }
 
 /* No file is open any more; address spaces may still be known. */
@@ -413,4 +422,5 @@ void kfdsim_processes_exit(void)
 	while ((p = kfdsim_process_next(p)))
 		process_lose_mm(p);
 	destroy_workqueue(kfdsim_wq);
+	kfdsim_room_exit();
 }

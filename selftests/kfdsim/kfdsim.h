@@ -25,6 +25,8 @@
 #define KFDSIM_MAX_GPUS	64
 /* Content of VRAM that nobody has written, and of all that was freed. */
 #define KFDSIM_POISON	0xa5
+/* In blocks of which KFD counts what is left of VRAM. */
+#define KFDSIM_KFD_ALIGN	(2ULL << 20)
 
 struct pci_dev;
 struct dma_buf;
@@ -185,8 +187,21 @@ u64 kfdsim_cwsr_total(const struct kfdsim_model *m);
  * @hive_id: see struct kfdsim_spec
  * @vram_size: bytes that VRAM BOs may use
  * @gtt_size: bytes that GTT BOs may use
- * @vram_used: bytes that they use
+ * @place_lock: protects where BOs are: the lists, kfdsim_bo.place and .pins,
+ *	changes of what is used, and what may be moved
+ * @in_vram: BOs that are there, those used longest ago first
+ * @in_gtt: the same for GTT
+ * @in_memory: BOs moved out of it
+ * @vram_used: bytes that BOs use
  * @gtt_used: the same for GTT
+ * @moved_out: the same for those in memory, @gtt_size at most
+ * @evictions: BOs that had to go, as the INFO ioctl tells
+ * @bytes_moved: the same
+ * @move_us: how long submissions may still move others
+ * @move_at: when that was counted, in microseconds
+ * @kfd_vram: bytes of VRAM that KFD gave away
+ * @kfd_vram_aligned: the same, each buffer in blocks of KFDSIM_KFD_ALIGN
+ * @kfd_gtt: the same for GTT
  * @sdma_packets: SDMA packets executed, user queues and DRM submissions
  * @sdma_bytes: bytes that SDMA packets have written
  * @pm4_packets: PM4 packets executed, those in indirect buffers too
@@ -207,8 +222,20 @@ struct kfdsim_gpu {
 	u64 hive_id;
 	u64 vram_size;
 	u64 gtt_size;
+	spinlock_t place_lock;		/* see above */
+	struct list_head in_vram;
+	struct list_head in_gtt;
+	struct list_head in_memory;
 	atomic64_t vram_used;
 	atomic64_t gtt_used;
+	atomic64_t moved_out;
+	atomic64_t evictions;
+	atomic64_t bytes_moved;
+	s64 move_us;
+	u64 move_at;
+	atomic64_t kfd_vram;
+	atomic64_t kfd_vram_aligned;
+	atomic64_t kfd_gtt;
 	atomic64_t sdma_packets;
 	atomic64_t sdma_bytes;
 	atomic64_t pm4_packets;
@@ -245,8 +272,14 @@ u32 kfdsim_gpu_domain(const struct kfdsim_gpu *gpu);
  * struct kfdsim_bo - a buffer object: VRAM, GTT or user memory
  * @base: GEM object; shared by the KFD and DRM sides, prime export included
  * @gpu: device that it belongs to
- * @domain: AMDGPU_GEM_DOMAIN_VRAM or _GTT; AMDGPU_GEM_DOMAIN_CPU for userptr;
- *	_GDS, _GWS or _OA, which is memory that nobody reaches
+ * @domain: where it was made: AMDGPU_GEM_DOMAIN_VRAM or _GTT;
+ *	AMDGPU_GEM_DOMAIN_CPU for userptr; _GDS, _GWS or _OA, which is memory
+ *	that nobody reaches
+ * @preferred: where it may be just as well: of these one or more
+ * @place: where it is: @domain, or evicted AMDGPU_GEM_DOMAIN_GTT or _CPU
+ * @lru: in the GPU's list of that place
+ * @pins: reasons not to evict it
+ * @users: KFD buffers that are this BO and are mapped on a GPU (kfd_room.c)
  * @gem_flags: AMDGPU_GEM_CREATE_*
  * @pages: page index to struct page, made on first use and filled with
  *	KFDSIM_POISON (VRAM) or 0 (GTT); empty for userptr
@@ -261,6 +294,11 @@ struct kfdsim_bo {
 	struct drm_gem_object base;
 	struct kfdsim_gpu *gpu;
 	u32 domain;
+	u32 preferred;
+	u32 place;
+	struct list_head lru;
+	unsigned int pins;
+	struct list_head users;
 	u64 gem_flags;
 	struct xarray pages;
 	unsigned long user_addr;
@@ -275,7 +313,8 @@ struct kfdsim_bo {
 
 /*
  * Create with one reference, dropped by kfdsim_bo_put(). size is rounded up
- * to pages. -ENOMEM where the GPU's memory is used up. The mmap offset exists
+ * to pages. -ENOMEM where the GPU's memory is used up and none of it can be
+ * evicted; -EINTR when killed while that is done. The mmap offset exists
  * from the start. Pages cost memory only when touched.
  */
 struct kfdsim_bo *kfdsim_bo_create(struct kfdsim_gpu *gpu, u64 size, u32 domain,
@@ -285,6 +324,15 @@ struct kfdsim_bo *kfdsim_bo_create_userptr(struct kfdsim_gpu *gpu,
 /* A BO of n pages that exist already, of which it takes references. */
 struct kfdsim_bo *kfdsim_bo_create_borrowed(struct kfdsim_gpu *gpu,
 					    struct page **pages, unsigned int n);
+/*
+ * place.c: keep a BO where it was made; get it back there, for mm, where evict
+ * allows at the cost of others. -ENOMEM, -EINTR.
+ */
+int kfdsim_place_pin(struct kfdsim_bo *bo);
+void kfdsim_place_unpin(struct kfdsim_bo *bo);
+int kfdsim_place_back(struct kfdsim_bo *bo, bool evict,
+		      const struct mm_struct *mm);
+
 static inline void kfdsim_bo_get(struct kfdsim_bo *bo)
 {
 	drm_gem_object_get(&bo->base);
@@ -445,7 +493,14 @@ int kfdsim_pm4_exec(struct kfdsim_pm4 *p, const u32 *dw, unsigned int ndw);
 int kfdsim_pm4_run(struct kfdsim_pm4 *p, u64 va, u32 ndw);
 void kfdsim_pm4_release(struct kfdsim_pm4 *p);
 
-/* KFD side. kfd_main.c */
+/*
+ * KFD side. kfd_room.c: may mm have a BO evicted, as far as KFD's users of it
+ * go (spinlocks only), and stop those; -EINTR.
+ */
+bool kfdsim_users_may_lose(struct kfdsim_bo *bo, const struct mm_struct *mm);
+int kfdsim_users_stop(struct kfdsim_bo *bo);
+
+/* kfd_main.c */
 int kfdsim_kfd_init(void);
 void kfdsim_kfd_exit(void);
 int kfdsim_debugfs_init(void);

@@ -131,6 +131,11 @@ int kfdsim_bo_copy(struct kfdsim_bo *dst, u64 dst_off, struct kfdsim_bo *src,
 int kfdsim_bo_fill(struct kfdsim_bo *dst, u64 off, size_t len, u32 pattern);
 int kfdsim_bo_add64(struct kfdsim_bo *bo, u64 off, u64 value);
 
+/* place.c */
+int kfdsim_place_new(struct kfdsim_bo *bo, u32 domains);
+void kfdsim_place_drop(struct kfdsim_bo *bo);
+int kfdsim_place_use(struct kfdsim_bo *bo);
+
 /* prime.c */
 int kfdsim_prime_fd_to_handle(struct drm_device *dev, struct drm_file *file,
 			      int fd, u32 *handle);

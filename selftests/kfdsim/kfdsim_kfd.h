@@ -9,6 +9,8 @@
  *					mmap_lock nests inside
  *   kfdsim_process.event_mutex		events come and go, waiters start and end
  *   mmap_lock, kfdsim_vm.lock		inside all of the above
+ *   kfdsim_gpu.place_lock		spinlock: where BOs are (place.c)
+ *   users_lock (kfd_room.c)		spinlock: who has a BO mapped
  *   kfdsim_process.evict_lock		spinlock: eviction counts and the run
  *					state of every queue
  *   kfdsim_event.lock			spinlock: one event
@@ -82,6 +84,7 @@ struct kfdsim_process;
  * @flags: KFD_IOC_ALLOC_MEM_FLAGS_*
  * @mapped: bit n: mapped on pdd n of the process
  * @deferred: bit n: to be mapped there by RESUME (userptr after a restore)
+ * @user: in kfdsim_bo.users while it is mapped anywhere (kfd_room.c)
  * @queue_refs: queues that use it
  * @user_addr: first address of a userptr
  * @notifier: invalidations of that user memory; valid if @registered
@@ -96,6 +99,7 @@ struct kfdsim_mem {
 	u32 flags;
 	DECLARE_BITMAP(mapped, KFDSIM_MAX_GPUS);
 	DECLARE_BITMAP(deferred, KFDSIM_MAX_GPUS);
+	struct list_head user;
 	unsigned int queue_refs;
 	u64 user_addr;
 	struct mmu_interval_notifier notifier;
@@ -209,6 +213,8 @@ struct kfdsim_queue {
  * @userptr_stopped: they really stopped the queues (evict_lock)
  * @block_notifiers: between RESTORE and RESUME (evict_lock)
  * @resume_evict: RESTORE evicted the queues, RESUME's worker undoes it
+ * @room_stopped: others needed its memory, @room_work undoes it (evict_lock)
+ * @room_again: and once more since (evict_lock)
  */
 struct kfdsim_process {
 	struct kref ref;
@@ -238,6 +244,9 @@ struct kfdsim_process {
 	bool block_notifiers;
 	bool resume_evict;
 	struct delayed_work userptr_work;
+	bool room_stopped;
+	bool room_again;
+	struct delayed_work room_work;
 
 	struct mutex event_mutex;	/* see the top of this file */
 	struct idr events;
@@ -310,6 +319,13 @@ int kfdsim_userptr_register(struct kfdsim_mem *mem);
 void kfdsim_userptr_unregister(struct kfdsim_mem *mem);
 void kfdsim_userptr_work(struct work_struct *work);
 int kfdsim_userptr_resume(struct kfdsim_process *p);
+
+/* kfd_room.c */
+int kfdsim_room_init(void);
+void kfdsim_room_exit(void);
+void kfdsim_room_add(struct kfdsim_mem *mem);
+void kfdsim_room_remove(struct kfdsim_mem *mem);
+void kfdsim_room_work(struct work_struct *work);
 
 /* kfd_queue.c */
 struct kfdsim_queue_state {

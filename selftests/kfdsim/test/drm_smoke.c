@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The simulated GPU's DRM side through libdrm_amdgpu: identity, memory,
- * address space. Sharing, rings and packets are in drm_smoke_*.c.
+ * address space. Full VRAM, sharing, rings and packets are in drm_smoke_*.c.
  *
  * usage: drm_smoke [gfx]      gfx: what needs a model with a graphics ring
  */
@@ -190,27 +190,6 @@ static bool test_move_event(struct gpu *g)
 	return true;
 }
 
-static bool test_vram_full(struct gpu *g)
-{
-	uint64_t before = gpu_vram_used(g);
-	struct drm_amdgpu_info_vram_gtt v;
-	uint64_t most;
-	uint32_t h, h2;
-	int r;
-
-	CHECK(!amdgpu_query_info(g->dev, AMDGPU_INFO_VRAM_GTT, sizeof(v), &v));
-	most = v.vram_size - before;
-	CHECK(!raw_create(g->fd, most, AMDGPU_GEM_DOMAIN_VRAM, 0, &h));
-	r = raw_create(g->fd, PAGE, AMDGPU_GEM_DOMAIN_VRAM, 0, &h2);
-	CHECK(r == -ENOMEM);
-	CHECK(!raw_create(g->fd, PAGE, AMDGPU_GEM_DOMAIN_VRAM | AMDGPU_GEM_DOMAIN_GTT,
-			  0, &h2));
-	CHECK(!drmCloseBufferHandle(g->fd, h2));
-	CHECK(!drmCloseBufferHandle(g->fd, h));
-	CHECK(gpu_vram_used(g) == before);
-	return true;
-}
-
 /* Only the ends of a BO of all of VRAM are touched: it must cost nearly nothing. */
 static bool test_sparse(struct gpu *g)
 {
@@ -368,7 +347,6 @@ static const struct test memory_tests[] = {
 	{ "create-refuses", test_create_refuses },
 	{ "on-chip-memory", test_on_chip },
 	{ "move-event", test_move_event },
-	{ "vram-full", test_vram_full },
 	{ "sparse-bo", test_sparse },
 	{ "mmap-rules", test_mmap_rules },
 	{ "split-mapping", test_split_mapping },
@@ -379,7 +357,7 @@ static const struct test memory_tests[] = {
 };
 
 static const struct test *const all[] = {
-	memory_tests, share_tests, sdma_tests, compute_tests, NULL,
+	memory_tests, place_tests, share_tests, sdma_tests, compute_tests, NULL,
 };
 
 static const struct test *const graphics[] = { gfx_tests, NULL };
