@@ -525,6 +525,21 @@ KFDSIM_IOCTL(get_queue_wave_state)
 	return ret;
 }
 
+static bool gws_taken(const struct kfdsim_pdd *pdd)
+{
+	const struct kfdsim_queue *q;
+
+	list_for_each_entry(q, &pdd->queues, node)
+		if (q->gws)
+			return true;
+	return false;
+}
+
+/*
+ * One queue of a process and GPU may have it, of whatever kind, and has all of
+ * it. Giving it back for a queue that is not the one has KFD follow a NULL
+ * pointer; here that is refused.
+ */
 KFDSIM_IOCTL(alloc_queue_gws)
 {
 	struct kfd_ioctl_alloc_queue_gws_args *args = data;
@@ -537,7 +552,9 @@ KFDSIM_IOCTL(alloc_queue_gws)
 		ret = -EINVAL;
 	else if (!q->pdd->gpu->model->num_gws)
 		ret = -ENODEV;
-	else if (kfdsim_queue_is_sdma(q) || q->gws == !!args->num_gws)
+	else if (args->num_gws && gws_taken(q->pdd))
+		ret = -EBUSY;
+	else if (!args->num_gws && !q->gws)
 		ret = -EINVAL;
 	else
 		q->gws = args->num_gws;

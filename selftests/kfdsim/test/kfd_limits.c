@@ -4,7 +4,7 @@
  * all events, all of VRAM, many copies, a copy stopped in its middle, a rate.
  * The README has the table. 20 s.
  *
- * Not tried with the simulator broken on purpose.
+ * Tried with the simulator broken on purpose: GWS. Not the others.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -437,6 +437,37 @@ static bool partial(void)
 	return arm("clear");
 }
 
+static int gws(const struct queue *of, uint32_t n)
+{
+	struct kfd_ioctl_alloc_queue_gws_args args = {
+		.queue_id = of->id, .num_gws = n, .first_gws = 99,
+	};
+	int ret = kfd_call(g.kfd, AMDKFD_IOC_ALLOC_QUEUE_GWS, &args);
+
+	return ret || !args.first_gws ? ret : -ERANGE;
+}
+
+/* One queue of a process has all of it, until it goes. */
+static bool gws_once(void)
+{
+	const struct queue none = { .id = 1000 };
+	struct queue other;
+
+	CHECK(queue_make(&g, &other, KFD_IOC_QUEUE_TYPE_SDMA), 0);
+	CHECK(gws(&none, 1), -EINVAL);
+	CHECK(gws(&q, 0), -EINVAL);
+	CHECK(gws(&q, 64), 0);
+	CHECK(gws(&q, 64), -EBUSY);
+	CHECK(gws(&other, 1), -EBUSY);
+	CHECK(gws(&q, 0), 0);
+	CHECK(gws(&other, 1), 0);
+	CHECK(gws(&q, 64), -EBUSY);
+	queue_destroy(&g, &other);
+	CHECK(gws(&q, 64), 0);
+	CHECK(gws(&q, 0), 0);
+	return true;
+}
+
 int main(void)
 {
 	static const struct {
@@ -455,6 +486,7 @@ int main(void)
 		{ many_copies, "many small copies" },
 		{ stopped_in_the_middle, "a copy stopped in its middle" },
 		{ rate, "a rate of copies" },
+		{ gws_once, "GWS for one queue at a time" },
 		{ partial, "a copy that fails in its middle" },
 	};
 	size_t i;
