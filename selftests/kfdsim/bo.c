@@ -180,6 +180,28 @@ struct kfdsim_bo *kfdsim_bo_create_userptr(struct kfdsim_gpu *gpu,
 }
 
 /**
+ * kfdsim_bo_create_svm() - make a BO of all memory of an address space
+ * @gpu: whose
+ * @mm: the address space
+ *
+ * Return: the BO with one reference, or an ERR_PTR.
+ */
+struct kfdsim_bo *kfdsim_bo_create_svm(struct kfdsim_gpu *gpu,
+				       struct mm_struct *mm)
+{
+	struct kfdsim_bo *bo = bo_alloc(gpu, TASK_SIZE_MAX,
+					AMDGPU_GEM_DOMAIN_CPU, 0);
+
+	if (!bo)
+		return ERR_PTR(-ENOMEM);
+	bo->userptr = true;
+	bo->user_mm = mm;
+	mmgrab(mm);
+	atomic_inc(&live);
+	return bo;
+}
+
+/**
  * kfdsim_bo_create_borrowed() - make a BO of pages that exist already
  * @gpu: whose
  * @pages: of which it takes references

@@ -38,7 +38,8 @@ static void criu_count(struct kfdsim_process *p, struct criu_counts *c)
 {
 	struct kfdsim_queue *q;
 	struct kfdsim_mem *mem;
-	u32 i, events;
+	u32 i, events, ranges;
+	size_t range_size;
 	int id;
 
 	memset(c, 0, sizeof(*c));
@@ -56,9 +57,11 @@ static void criu_count(struct kfdsim_process *p, struct criu_counts *c)
 		}
 	}
 	events = kfdsim_events_count(p);
-	c->objects += events;
+	ranges = kfdsim_svm_count(p, &range_size);
+	c->objects += events + ranges;
 	c->priv_size += (u64)c->bos * kfdsim_criu_bo_size() +
-			(u64)events * sizeof(struct kfdsim_criu_event);
+			(u64)events * sizeof(struct kfdsim_criu_event) +
+			(u64)ranges * range_size;
 }
 
 /*
@@ -324,6 +327,8 @@ static int checkpoint_all(struct kfdsim_process *p,
 	ret = checkpoint_queues(p, priv, &offset);
 	if (!ret)
 		ret = kfdsim_events_checkpoint(p, priv, &offset);
+	if (!ret)
+		ret = kfdsim_svm_checkpoint(p, priv, &offset);
 	if (ret)
 		return ret;
 	return checkpoint_bos(p, args->num_bos, args->bos, priv, bo_offset);
@@ -383,7 +388,10 @@ static int criu_resume(struct kfd_ioctl_criu_args *args)
 	if (!target)
 		return -ESRCH;
 	mutex_lock(&target->lock);
-	if (target->has_info) {
+	ret = kfdsim_svm_resume(target);
+	if (ret) {
+		pr_debug("kfdsim: ranges of pid %d: %d\n", target->pid, ret);
+	} else if (target->has_info) {
 		ret = kfdsim_userptr_resume(target);
 	} else {
 		/* the real driver follows a NULL pointer here */

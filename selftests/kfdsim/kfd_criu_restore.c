@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * CRIU_OP RESTORE: the calling process gets devices, buffers, queues and
- * events as the private data say. As in KFD nothing is undone on an error:
- * the caller is expected to die.
+ * events as the private data say; RESUME makes its SVM ranges. As in KFD
+ * nothing is undone on an error: the caller is expected to die.
  */
 #include <linux/file.h>
 #include <linux/log2.h>
@@ -330,6 +330,8 @@ static int restore_object(struct kfdsim_process *p, struct priv_reader *r)
 		return restore_queue(p, r);
 	case KFDSIM_CRIU_EVENT:
 		return kfdsim_event_restore(p, r->base, &r->offset, r->size);
+	case KFDSIM_CRIU_SVM:
+		return kfdsim_svm_restore(p, r->base, &r->offset, r->size);
 	default:
 		return -EINVAL;
 	}

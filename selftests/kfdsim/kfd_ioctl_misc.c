@@ -179,12 +179,6 @@ KFDSIM_IOCTL(smi_events)
 	return -EINVAL;
 }
 
-/* As on kernels without HSA_AMD_SVM; the capability bit is clear. */
-KFDSIM_IOCTL(svm)
-{
-	return -EPERM;
-}
-
 KFDSIM_IOCTL(set_xnack_mode)
 {
 	struct kfd_ioctl_set_xnack_mode_args *args = data;

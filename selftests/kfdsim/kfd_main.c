@@ -130,11 +130,13 @@ static long call(const struct kfdsim_ioctl *entry, struct kfdsim_process *p,
 		 unsigned int usize, void __user *arg)
 {
 	size_t size = max_t(size_t, usize, _IOC_SIZE(entry->cmd));
-	void *data = kzalloc(max_t(size_t, size, 1), GFP_KERNEL);
+	u64 *head = kzalloc(sizeof(*head) + size, GFP_KERNEL);
+	void *data = head + 1;
 	long ret;
 
-	if (!data)
+	if (!head)
 		return -ENOMEM;
+	*head = usize;
 	if ((entry->cmd & IOC_IN) && copy_from_user(data, arg, usize)) {
 		ret = -EFAULT;
 		goto out;
@@ -143,7 +145,7 @@ static long call(const struct kfdsim_ioctl *entry, struct kfdsim_process *p,
 	if ((entry->cmd & IOC_OUT) && copy_to_user(arg, data, usize))
 		ret = -EFAULT;
 out:
-	kfree(data);
+	kfree(head);
 	return ret;
 }
 

@@ -44,6 +44,7 @@ static void process_release_work(struct work_struct *work)
 	kfdsim_events_exit(p);
 	for (i = 0; i < p->n_pdds; i++)
 		kfdsim_mem_free_all(p->pdds[i]);
+	kfdsim_svm_exit(p);
 	kfdsim_procfs_remove(p);
 	mutex_unlock(&p->lock);
 
@@ -168,6 +169,7 @@ static struct kfdsim_process *process_alloc(void)
 	mutex_init(&p->lock);
 	spin_lock_init(&p->evict_lock);
 	kfdsim_events_init(p);
+	kfdsim_svm_init(p);
 	INIT_WORK(&p->dequeue_work, process_dequeue_work);
 	INIT_WORK(&p->release_work, process_release_work);
 	INIT_DELAYED_WORK(&p->userptr_work, kfdsim_userptr_work);

@@ -373,7 +373,8 @@ static void props_gpu(struct topo_node *t, const struct kfdsim_model *m)
 	prop(t, "max_engine_clk_fcompute", m->max_engine_clk_fcompute);
 	prop(t, "local_mem_size", 0);
 	prop(t, "fw_version", m->fw_version);
-	prop(t, "capability", m->capability);
+	prop(t, "capability", m->capability |
+			      (kfdsim_svm_on() ? KFDSIM_CAP_SVM : 0));
 	if (kfdsim_personality >= KFDSIM_7_2)
 		prop(t, "capability2", 0);
 	if (kfdsim_personality >= KFDSIM_6_12)

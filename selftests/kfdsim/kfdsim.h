@@ -61,7 +61,7 @@ struct kfdsim_model {
 	u32 num_cp_queues;
 	u32 max_engine_clk_fcompute;
 	u32 fw_version;
-	u32 capability;			/* SVM bit clear */
+	u32 capability;			/* SVM bit clear; see kfd_svm.c */
 	u32 debug_prop;
 	u32 sdma_fw_version;
 	u32 sdma_ip;			/* major * 100 + minor */
@@ -332,6 +332,10 @@ int kfdsim_place_pin(struct kfdsim_bo *bo);
 void kfdsim_place_unpin(struct kfdsim_bo *bo);
 int kfdsim_place_back(struct kfdsim_bo *bo, bool evict,
 		      const struct mm_struct *mm);
+
+/* All of an address space, for mappings at the same addresses; no mmap. */
+struct kfdsim_bo *kfdsim_bo_create_svm(struct kfdsim_gpu *gpu,
+				       struct mm_struct *mm);
 
 static inline void kfdsim_bo_get(struct kfdsim_bo *bo)
 {

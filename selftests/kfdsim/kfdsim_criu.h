@@ -76,6 +76,15 @@ struct kfdsim_criu_event {
 	};
 };
 
+#define KFDSIM_CRIU_SVM_ATTRS	4	/* and one per device */
+
+struct kfdsim_criu_svm {
+	u32 object_type;
+	u64 start;		/* pages */
+	u64 size;
+	struct kfd_ioctl_svm_attribute attrs[];
+};
+
 /* Head of an MQD: the state of a runner. The rest of the MQD is zero. */
 #define KFDSIM_MQD_MAGIC	0x31717173	/* "sqq1" */
 
@@ -120,5 +129,6 @@ static_assert(sizeof(struct kfdsim_criu_device) == 8);
 static_assert(sizeof(struct kfdsim_criu_bo) == 272);
 static_assert(sizeof(struct kfdsim_criu_queue) == 120);
 static_assert(sizeof(struct kfdsim_criu_event) == 64);
+static_assert(sizeof(struct kfdsim_criu_svm) == 24);
 
 #endif

@@ -213,6 +213,9 @@ struct kfdsim_queue {
  * @userptr_stopped: they really stopped the queues (evict_lock)
  * @block_notifiers: between RESTORE and RESUME (evict_lock)
  * @resume_evict: RESTORE evicted the queues, RESUME's worker undoes it
+ * @svm_ranges: see kfd_svm.c; as the next two by the process lock
+ * @svm_saved: records that RESTORE kept for RESUME
+ * @svm_bo: what their mappings map; NULL before the first
  * @room_stopped: others needed its memory, @room_work undoes it (evict_lock)
  * @room_again: and once more since (evict_lock)
  */
@@ -244,6 +247,9 @@ struct kfdsim_process {
 	bool block_notifiers;
 	bool resume_evict;
 	struct delayed_work userptr_work;
+	struct list_head svm_ranges;
+	struct list_head svm_saved;
+	struct kfdsim_bo *svm_bo;
 	bool room_stopped;
 	bool room_again;
 	struct delayed_work room_work;
@@ -326,6 +332,15 @@ void kfdsim_room_exit(void);
 void kfdsim_room_add(struct kfdsim_mem *mem);
 void kfdsim_room_remove(struct kfdsim_mem *mem);
 void kfdsim_room_work(struct work_struct *work);
+
+/* kfd_svm.c */
+bool kfdsim_svm_on(void);
+void kfdsim_svm_init(struct kfdsim_process *p);
+void kfdsim_svm_exit(struct kfdsim_process *p);
+u32 kfdsim_svm_count(struct kfdsim_process *p, size_t *size);
+int kfdsim_svm_checkpoint(struct kfdsim_process *p, u64 dst, u64 *offset);
+int kfdsim_svm_restore(struct kfdsim_process *p, u64 src, u64 *offset, u64 max);
+int kfdsim_svm_resume(struct kfdsim_process *p);
 
 /* kfd_queue.c */
 struct kfdsim_queue_state {
@@ -422,7 +437,15 @@ int kfdsim_event_restore(struct kfdsim_process *p, u64 src, u64 *offset, u64 max
 /* kfd_criu.c, kfd_criu_restore.c */
 int kfdsim_criu_restore(struct kfdsim_process *p, struct kfd_ioctl_criu_args *args);
 
-/* ioctl handlers: data is the copied argument */
+/*
+ * ioctl handlers: data is the copied argument, in front of which is written
+ * how long the caller says that it is.
+ */
+static inline u64 kfdsim_arg_size(const void *data)
+{
+	return ((const u64 *)data)[-1];
+}
+
 #define KFDSIM_IOCTL(name) \
 	int kfdsim_ioctl_##name(struct kfdsim_process *p, void *data)
 KFDSIM_IOCTL(get_version);
