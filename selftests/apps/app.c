@@ -23,7 +23,7 @@ static const char usage_text[] =
 	"  --gpus N         GPUs to use (1)\n"
 	"  --bos N          BOs rewritten in each step, per heap and GPU (1)\n"
 	"  --size BYTES     size of each, K, M or G may follow (1M)\n"
-	"  --heap LIST      of vram, gtt, userptr (all three)\n"
+	"  --heap LIST      of vram, gtt, userptr (these three), svm\n"
 	"  --queues N       user queues per GPU (1)\n"
 	"  --procs N        processes (1)\n"
 	"  --steps N        end after N steps (0: never)\n"
@@ -96,6 +96,8 @@ static unsigned int heap_list(char *text)
 			heaps |= APP_GTT;
 		else if (!strcmp(name, "userptr"))
 			heaps |= APP_USERPTR;
+		else if (!strcmp(name, "svm"))
+			heaps |= APP_SVM;
 		else
 			die_usage("no heap '%s'", name);
 	}

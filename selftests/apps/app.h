@@ -19,6 +19,7 @@ enum app_heap {
 	APP_VRAM = 1 << 0,
 	APP_GTT = 1 << 1,
 	APP_USERPTR = 1 << 2,
+	APP_SVM = 1 << 3,	/* vecloop only */
 };
 
 struct app_opt {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -197,7 +198,8 @@ static int take_address(struct kfd_bo *bo)
 	int ret;
 
 	if (!bo->mem)
-		bo->mem = reserve(bo->size, bo->heap == APP_USERPTR ? PROT_READ | PROT_WRITE : PROT_NONE);
+		bo->mem = reserve(bo->size, bo->heap & (APP_USERPTR | APP_SVM) ? PROT_READ | PROT_WRITE :
+								PROT_NONE);
 	if (!bo->mem)
 		return -ENOMEM;
 	ret = amdgpu_va_range_alloc(bo->gpu->dev, amdgpu_gpu_va_range_general, bo->size, 0,
@@ -206,6 +208,28 @@ static int take_address(struct kfd_bo *bo)
 		ret = -EADDRNOTAVAIL;
 	if (ret)
 		app_err("address %p: %s", bo->mem, strerror(-ret));
+	return ret;
+}
+
+/* Plain memory, which the GPU reaches by its address. */
+static int share_memory(struct kfd *kfd, const struct kfd_bo *bo)
+{
+	const size_t attr_size = sizeof(struct kfd_ioctl_svm_attribute);
+	struct kfd_ioctl_svm_args *args = calloc(1, sizeof(*args) + attr_size);
+	int ret = -ENOMEM;
+
+	if (args) {
+		args->start_addr = (uintptr_t)bo->mem;
+		args->size = bo->size;
+		args->op = KFD_IOCTL_SVM_OP_SET_ATTR;
+		args->nattr = 1;
+		args->attrs[0].type = KFD_IOCTL_SVM_ATTR_ACCESS;
+		args->attrs[0].value = bo->gpu->id;
+		ret = kfd_ioctl(kfd, AMDKFD_IOC_SVM + (attr_size << _IOC_SIZESHIFT), args);
+	}
+	free(args);
+	if (ret)
+		app_err("SVM: %s", strerror(-ret));
 	return ret;
 }
 
@@ -220,8 +244,8 @@ static int alloc_at(struct kfd *kfd, struct kfd_bo *bo)
 	int ret;
 
 	ret = take_address(bo);
-	if (ret)
-		return ret;
+	if (ret || heap == APP_SVM)
+		return ret ? ret : share_memory(kfd, bo);
 	args.va_addr = (uintptr_t)bo->mem;
 	args.flags = alloc_flags(heap);
 	if (heap == APP_USERPTR)

@@ -137,6 +137,10 @@ int main(int argc, char **argv)
 	int ret;
 
 	app_parse(&opt, argc, argv);
+	if (opt.heaps & APP_SVM) {
+		app_err("the thunk has no heap 'svm'");
+		return APP_USAGE;
+	}
 	app_start(&opt);
 	ret = open_gpus(opt.gpus);
 	if (ret)

@@ -71,6 +71,7 @@ void work_describe(const struct work *w, unsigned int gpu)
 {
 	static const char * const names[] = {
 		[APP_VRAM] = "vram", [APP_GTT] = "gtt", [APP_USERPTR] = "userptr",
+		[APP_SVM] = "svm",
 	};
 	unsigned int i;
 
