@@ -225,7 +225,7 @@ static int to_gpus_round(struct pass *v, size_t num, bool *any)
 
 	*any = false;
 	for (i = 0; i < num && !err; i++) {
-		err = finish_done(&v[i]);
+		err = is_stopped(v[i].c) ? -ECANCELED : finish_done(&v[i]);
 		if (!err)
 			err = begin_fills(&v[i]);
 	}

@@ -65,8 +65,12 @@ void gpucr_log_release(struct gpucr_log_capture *c)
 {
 	size_t i;
 
-	for (i = 0; i < c->num; i++)
-		tell(c->lines[i].level, c->lines[i].text);
+	for (i = 0; i < c->num; i++) {
+		if (capture)
+			keep(capture, c->lines[i].level, c->lines[i].text);
+		else
+			tell(c->lines[i].level, c->lines[i].text);
+	}
 	free(c->lines);
 	memset(c, 0, sizeof(*c));
 }

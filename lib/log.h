@@ -40,7 +40,7 @@ struct gpucr_log_capture {
 };
 
 void gpucr_log_capture(struct gpucr_log_capture *c);
-/* Hands them to the sink, in order, and frees them. */
+/* Hands them on, in order, as if the caller said them now, and frees them. */
 void gpucr_log_release(struct gpucr_log_capture *c);
 
 #define gpucr_err(...) gpucr_log(GPUCR_LOG_ERROR, __VA_ARGS__)
