@@ -278,6 +278,7 @@ static const struct opt_def opt_defs[] = {
 	{ "keep-partial", NULL, false, set_bool, FIELD(keep_partial) },
 	{ "guard", NULL, false, set_guard, 0 },
 	{ "io-uring", NULL, false, set_bool, FIELD(io_uring) },
+	{ "overlap", NULL, false, set_bool, FIELD(overlap) },
 	{ "compress", NULL, false, set_compress, FIELD(zstd_level) },
 	{ "bandwidth-limit", NULL, false, set_size, FIELD(bandwidth) },
 	{ "pause-limit", NULL, false, set_seconds, FIELD(pause_limit) },
@@ -305,6 +306,7 @@ void gpucr_opts_defaults(struct gpucr_opts *o)
 	o->space_check = true;
 	strcpy(o->guard, GPUCR_OPT_GUARD);
 	o->io_uring = true;
+	o->overlap = true;
 	o->check_capability = true;
 	o->check_vram_size = true;
 	o->check_num_gws = true;

@@ -48,6 +48,7 @@ struct gpucr_opts {
 	bool keep_partial;	/* page files of a failed dump stay */
 	char guard[256];		/* program; "": none */
 	bool io_uring;			/* off: writes are done one by one */
+	bool overlap;	/* GPU memory is filled while CRIU goes on */
 	int zstd_level;			/* 0: chunks are not compressed */
 	uint64_t bandwidth;		/* bytes per second; 0: no limit */
 	unsigned int pause_limit;	/* seconds; 0: none */

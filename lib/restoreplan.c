@@ -83,6 +83,7 @@ static int read_kfd(struct gpucr_plan *p, int dir, uint32_t id)
 	if (!err && img->num_devices)
 		warn_other_kernel(&p->rules, img);
 	p->num_images += img->num_devices > 0;
+	p->num_pages += img->num_pages;
 	p->content_bytes += gpucr_img_content_bytes(img, 0);
 	gpucr_img_kfd_free(img);
 	return err;
@@ -172,5 +173,6 @@ void gpucr_plan_clear(struct gpucr_plan *p)
 	p->vm_files = NULL;
 	p->num_vm_files = 0;
 	p->num_images = 0;
+	p->num_pages = 0;
 	p->content_bytes = 0;
 }

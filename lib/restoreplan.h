@@ -30,6 +30,7 @@ struct gpucr_plan {
 	struct gpucr_plan_vm_file *vm_files;
 	size_t num_vm_files;
 	unsigned int num_images;	/* of KFD processes */
+	unsigned int num_pages;		/* their page files */
 	uint64_t content_bytes;		/* of GPU memory in them */
 };
 

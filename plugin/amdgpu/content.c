@@ -116,7 +116,8 @@ static int from_file(void *arg, uint64_t pos, void *buf, size_t len)
 	int err;
 
 	gpucr_pace_take(f->cfg->pace,
-			gpucr_chunks_stored(f->pages.chunks, pos, len), NULL);
+			gpucr_chunks_stored(f->pages.chunks, pos, len),
+			f->cfg->stop);
 	err = gpucr_pages_read(&f->pages, pos, buf, len);
 	if (!err) {
 		gpucr_progress_add(f->cfg->progress, len);
@@ -208,6 +209,7 @@ static int dump_gpu(struct content_job *j)
 /* A thread and its job. */
 struct worker {
 	struct content_job *job;
+	int (*run)(struct content_job *j);
 	pthread_t thread;
 	bool started;
 	struct gpucr_log_capture log;
@@ -238,7 +240,7 @@ static void *work(void *arg)
 		w->job->err = -errno;
 		gpucr_err("unshare: %s (thread-failed)", strerror(errno));
 	} else {
-		w->job->err = dump_gpu(w->job);
+		w->job->err = w->run(w->job);
 	}
 	give_up(w->stop, w->job->err);
 	gpucr_log_capture(NULL);
@@ -309,8 +311,9 @@ static void close_pipe(struct content_job *j)
 	j->pipe = -1;
 }
 
-int content_dump(struct content_job *jobs, size_t num,
-		 const struct content_watch *watch)
+static int run_all(struct content_job *jobs, size_t num,
+		   int (*run)(struct content_job *j),
+		   const struct content_watch *watch)
 {
 	struct worker *w = calloc(num + 1, sizeof(*w));
 	int stop = 0, err = 0;
@@ -320,6 +323,7 @@ int content_dump(struct content_job *jobs, size_t num,
 		return -ENOMEM;
 	for (i = 0; i < num && !err; i++) {
 		w[i].job = &jobs[i];
+		w[i].run = run;
 		w[i].stop = &stop;
 		jobs[i].cfg.stop = &stop;
 		err = open_pipe(&jobs[i]);
@@ -340,6 +344,12 @@ int content_dump(struct content_job *jobs, size_t num,
 	tell_logs(w, i, stop);
 	free(w);
 	return -stop;
+}
+
+int content_dump(struct content_job *jobs, size_t num,
+		 const struct content_watch *watch)
+{
+	return run_all(jobs, num, dump_gpu, watch);
 }
 
 static void begin_file(void *arg, uint64_t pos, void *buf, size_t len)
@@ -429,4 +439,15 @@ int content_restore(struct content_job *jobs, size_t num)
 	for (i = 0; i < num && !err; i++)
 		err = fill_together(&jobs[i], 1);
 	return err;
+}
+
+static int restore_gpu(struct content_job *j)
+{
+	return content_restore(j, 1);
+}
+
+int content_restore_apart(struct content_job *jobs, size_t num,
+			  const struct content_watch *watch)
+{
+	return run_all(jobs, num, restore_gpu, watch);
 }

@@ -30,8 +30,8 @@ struct content_config {
 };
 
 /*
- * Asked several times a second by the thread that waits for a dump: not 0 is
- * the errno to give it up with, logged by whoever says so.
+ * Asked several times a second by the thread that waits for the others: not 0
+ * is the errno to give up with, logged by whoever says so.
  */
 struct content_watch {
 	int (*tick)(void *arg);
@@ -64,5 +64,8 @@ int content_dump(struct content_job *jobs, size_t num,
  * the way. -errno, logged.
  */
 int content_restore(struct content_job *jobs, size_t num);
+/* The same, each job in a thread of its own, as in content_dump(). */
+int content_restore_apart(struct content_job *jobs, size_t num,
+			  const struct content_watch *watch);
 
 #endif

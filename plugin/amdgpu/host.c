@@ -151,6 +151,28 @@ int host_unused_fd(pid_t pid)
 	return find ? find(pid) : -ENOSYS;
 }
 
+bool host_can_overlap(void)
+{
+	return host_max_hooks() > HOOK_POST_FORKING &&
+	       host_symbol("fdstore_add") && host_symbol("fdstore_get");
+}
+
+int host_store_fd(int fd)
+{
+	int (*add)(int fd);
+
+	*(void **)&add = host_symbol("fdstore_add");
+	return add ? add(fd) : -ENOSYS;
+}
+
+int host_stored_fd(int id)
+{
+	int (*get)(int id);
+
+	*(void **)&get = host_symbol("fdstore_get");
+	return get ? get(id) : -ENOSYS;
+}
+
 int host_add_inventory(const char *name)
 {
 	int (*add)(const char *name);

@@ -38,6 +38,16 @@ int host_stream_open(const char *name, bool put);
 /* Lowest number above all that the task being restored will have. */
 int host_unused_fd(pid_t pid);
 
+/*
+ * It asks us when the tasks are there, and has its store of descriptors by the
+ * time of init(RESTORE) (4.2 and newer).
+ */
+bool host_can_overlap(void);
+/* A copy of fd into that store: an id for the tasks; negative: a failure. */
+int host_store_fd(int fd);
+/* A descriptor of what has that id, in CRIU or any of its tasks. */
+int host_stored_fd(int id);
+
 /* Write name into the image's list of plugins. 0 where CRIU has no list. */
 int host_add_inventory(const char *name);
 /* Is name in the list (then it is taken off it)? True where there is none. */

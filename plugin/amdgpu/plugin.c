@@ -108,6 +108,14 @@ static int on_update_vma_map(const char *path, const uint64_t addr,
 	return restore_update_vma(addr, old_pgoff, new_pgoff, plugin_fd);
 }
 
+/* Other plugins are to be asked too. */
+static int on_post_forking(void)
+{
+	if (active && stage == STAGE_RESTORE)
+		restore_post_forking();
+	return -ENOTSUP;
+}
+
 static int on_resume_devices_late(int pid)
 {
 	if (!active || stage != STAGE_RESTORE)
@@ -163,6 +171,7 @@ struct plugin_desc CR_PLUGIN_DESC = {
 		[HOOK_UPDATE_VMA_MAP] = on_update_vma_map,
 		[HOOK_RESUME_DEVICES_LATE] = on_resume_devices_late,
 		[HOOK_CHECKPOINT_DEVICES] = on_checkpoint_devices,
+		[HOOK_POST_FORKING] = on_post_forking,
 	},
 };
 
@@ -181,4 +190,5 @@ __attribute__((destructor))
 static void last_chance(void)
 {
 	dump_abandon();
+	restore_abandon();
 }

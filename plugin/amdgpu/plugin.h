@@ -33,6 +33,7 @@ enum plugin_hook {
 	HOOK_UPDATE_VMA_MAP = 8,
 	HOOK_RESUME_DEVICES_LATE = 9,
 	HOOK_CHECKPOINT_DEVICES = 11,
+	HOOK_POST_FORKING = 12,
 };
 
 /* CRIU's cr_plugin_desc_t; it reads max_hooks of the hooks. */
@@ -83,11 +84,14 @@ void dump_abandon(void);
 
 /* restore.c */
 int restore_init(bool have_kfd, dev_t kfd);
+void restore_post_forking(void);
 int restore_file(int id);
 int restore_update_vma(uint64_t addr, uint64_t old_offset,
 		       uint64_t *new_offset, int *fd);
 int restore_resume(int pid);
 /* ret: of the restore as a whole. */
 void restore_exit(int ret);
+/* From the destructor: no thread may outlive the object. */
+void restore_abandon(void);
 
 #endif

@@ -3,12 +3,15 @@
  * The restore. restore_init() runs in CRIU itself and reads all that the
  * restoring tasks need: their /etc, /sys and /run are not the host's.
  * restore_file() and restore_update_vma() run in the task, single-threaded;
- * every descriptor they open is closed, returned or kept by the vmamap.
+ * every descriptor they open is closed, returned or kept by the vmamap. Where
+ * CRIU lets us (overlap.h), threads of its own process fill GPU memory for the
+ * tasks; they are gone before any of them is resumed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +26,9 @@
 #include "stream.h"
 
 #include "content.h"
+#include "fill.h"
 #include "host.h"
+#include "overlap.h"
 #include "plugin.h"
 #include "streamer.h"
 #include "vmamap.h"
@@ -44,6 +49,10 @@ static struct {
 	struct gpucr_progress *progress;	/* or NULL */
 	unsigned int num_resumed;
 	bool reported;
+	bool overlap;			/* tasks may hand over */
+	int dir;			/* for the threads that fill for them */
+	int fill_err;
+	struct overlap_result filled;
 } restore;
 
 /* Of one restoring task. */
@@ -132,7 +141,13 @@ static int prepare(int dir, bool have_kfd)
 	offsetrule_prepare(&restore.plan.devmap, restore.kfd, &rule);
 	atomic_store(&restore.shared->offsets, rule);
 	open_progress();
-	return open_session();
+	err = open_session();
+	/* A streamer gives one file at a time. */
+	restore.overlap = !err && restore.plan.opts.overlap &&
+			  host_can_overlap() && !gpucr_stream_on();
+	if (restore.overlap)
+		overlap_init(restore.plan.num_images);
+	return err;
 }
 
 static bool has_images(int dir)
@@ -183,6 +198,68 @@ static int noted(int ret)
 		gpucr_report_error(plugin_report, gpucr_log_first_error(),
 				   -ret);
 	return ret;
+}
+
+/* Memory for copies is shared out among all page files of the restore. */
+static uint64_t buffer_limit(void)
+{
+	uint64_t limit = MAIN_BUFFER_SUM / (restore.plan.num_pages ?: 1);
+	uint64_t wanted = restore.plan.opts.max_buffer_size;
+
+	return wanted && wanted < limit ? wanted : limit;
+}
+
+/* In a thread of CRIU's process. */
+static int fill_apart(uint32_t image_id, const int *fds, size_t num,
+		      const struct content_watch *watch)
+{
+	struct gpucr_pace pace = { .rate = restore.plan.opts.bandwidth };
+	const struct fill_env env = {
+		.dir = restore.dir,
+		.devmap = &restore.plan.devmap,
+		.max_buffer = buffer_limit(),
+		.pace = &pace,
+		.progress = restore.progress,
+		.watch = watch,
+	};
+	struct gpucr_kfd_state s = { 0 };
+	struct gpucr_img_kfd *img;
+	int err;
+
+	err = gpucr_image_kfd_read(restore.dir, restore.plan.format, image_id,
+				   &img);
+	if (err)
+		return err;
+	err = fill_unlist(img, fds, num, &s);
+	if (err)
+		gpucr_err("image %u: not the buffer objects that its task has: %s (fill-failed)",
+			  image_id, strerror(-err));
+	else
+		err = fill_process(&env, img, &s);
+	free(s.bos);
+	gpucr_img_kfd_free(img);
+	return err;
+}
+
+void restore_post_forking(void)
+{
+	if (!restore.overlap)
+		return;
+	restore.dir = host_image_dir();
+	overlap_start(fill_apart);
+}
+
+/* No thread of ours is left. The failure of a fill is that of the restore. */
+static int end_overlap(bool cancel)
+{
+	if (!restore.overlap)
+		return restore.fill_err;
+	restore.overlap = false;
+	restore.fill_err = overlap_end(cancel, &restore.filled);
+	if (restore.fill_err)
+		gpucr_err("GPU memory of the restored processes could not be filled: %s (fill-failed)",
+			  strerror(-restore.fill_err));
+	return noted(restore.fill_err);
 }
 
 int restore_init(bool have_kfd, dev_t kfd)
@@ -319,54 +396,6 @@ static int fill_state(struct gpucr_kfd_state *s,
 	return fill_devices(s, img);
 }
 
-static int fill_job(int dir, const struct gpucr_img_kfd *img,
-		    const struct gpucr_kfd_state *s, struct gpucr_img_pages *p,
-		    struct content_job *j)
-{
-	const struct gpucr_img_device *d = gpucr_img_find_device(img,
-								 p->gpu_id);
-	const struct gpucr_devmap_entry *e =
-		gpucr_devmap_find(&restore.plan.devmap, d->local_gpu_id);
-
-	*j = (struct content_job){
-		.cfg = {
-			.dir = dir,
-			.gpu_id = p->gpu_id,
-			.slots = TASK_SLOTS,
-			.slot_size = TASK_SLOT_SIZE,
-			.max_buffer = restore.plan.opts.max_buffer_size,
-			.pace = &task.pace,
-			.progress = restore.progress,
-		},
-		.state = s,
-		.pages = p,
-	};
-	/* Not the task's own file: its address space is the application's. */
-	j->cfg.drm_fd = gpucr_drm_open_render(e->render_minor);
-	return j->cfg.drm_fd < 0 ? j->cfg.drm_fd : 0;
-}
-
-static int fill_gpus(int dir, const struct gpucr_img_kfd *img,
-		     const struct gpucr_kfd_state *s)
-{
-	struct content_job *jobs = calloc(img->num_pages + 1, sizeof(*jobs));
-	size_t i, num;
-	int err = jobs ? 0 : -ENOMEM;
-
-	for (num = 0; num < img->num_pages && !err; num++)
-		err = fill_job(dir, img, s, &img->pages[num], &jobs[num]);
-	if (!err)
-		err = content_restore(jobs, num);
-	for (i = 0; i < num; i++) {
-		if (err && jobs[i].placed)
-			gpucr_report_place(plugin_report, &jobs[i].place);
-		if (jobs[i].cfg.drm_fd >= 0)
-			close(jobs[i].cfg.drm_fd);
-	}
-	free(jobs);
-	return err;
-}
-
 static bool maps_kfd(const struct gpucr_img_kfd *img)
 {
 	size_t i;
@@ -403,6 +432,39 @@ static int build_map(const struct gpucr_img_kfd *img,
 	return err;
 }
 
+static bool hand_over(const struct gpucr_img_kfd *img,
+		      const struct gpucr_kfd_state *s)
+{
+	bool taken = false;
+	size_t num;
+	int *fds;
+
+	if (!restore.overlap)
+		return false;
+	if (!fill_list(s, &fds, &num))
+		taken = overlap_hand_over(img->id, fds, num);
+	free(fds);
+	if (taken)
+		gpucr_info("pid %d: CRIU's own process fills %llu bytes of GPU memory while it goes on",
+			   task.pid, (unsigned long long)
+			   gpucr_img_content_bytes(img, 0));
+	return taken;
+}
+
+static int fill(int dir, const struct gpucr_img_kfd *img,
+		const struct gpucr_kfd_state *s)
+{
+	const struct fill_env env = {
+		.dir = dir,
+		.devmap = &restore.plan.devmap,
+		.max_buffer = restore.plan.opts.max_buffer_size,
+		.pace = &task.pace,
+		.progress = restore.progress,
+	};
+
+	return hand_over(img, s) ? 0 : fill_process(&env, img, s);
+}
+
 static int restore_process(int dir, const struct gpucr_img_kfd *img,
 			   int kfd_fd)
 {
@@ -422,12 +484,8 @@ static int restore_process(int dir, const struct gpucr_img_kfd *img,
 	task.filled = !err;
 	if (!err) {
 		gpucr_report_end(plugin_report, phase, 0);
-		phase = gpucr_report_begin(plugin_report, "fill", img->pid);
-		err = fill_gpus(dir, img, &s);
+		err = fill(dir, img, &s);
 	}
-	if (!err)
-		gpucr_report_end(plugin_report, phase,
-				 gpucr_img_content_bytes(img, 0));
 	if (!err)
 		err = keep_kfd(img, kfd_fd);
 	if (!err)
@@ -526,6 +584,13 @@ int restore_update_vma(uint64_t addr, uint64_t old_offset,
 
 	if (task.pid != getpid())
 		return -ENOTSUP;
+	err = restore.overlap ? overlap_error() : 0;
+	if (err) {
+		/* What and where is told, and reported, by CRIU itself. */
+		gpucr_warn("pid %d: GPU memory could not be filled: %s (fill-failed); the task is ended",
+			   task.pid, strerror(-err));
+		_exit(1);
+	}
 	err = vmamap_look_up(&task.map, addr, old_offset, host_adopts_vma_fd(),
 			     new_offset, fd);
 	if (!err)
@@ -539,12 +604,49 @@ int restore_update_vma(uint64_t addr, uint64_t old_offset,
 	_exit(1);
 }
 
+/* "" where this CRIU has no overlap. */
+static void say_overlap(char *text, size_t size)
+{
+	const struct overlap_result *r = &restore.filled;
+
+	*text = '\0';
+	if (!host_can_overlap())
+		return;
+	if (!r->processes)
+		snprintf(text, size, ", not overlapped%s",
+			 restore.plan.opts.overlap ? "" : " (overlap = off)");
+	else
+		snprintf(text, size,
+			 ", overlapped for %u of them: filled in %.1f s, %.1f s of it waited for",
+			 r->processes, r->fill_ms / 1000.0,
+			 r->wait_ms / 1000.0);
+}
+
+static void sum_up(void)
+{
+	char overlap[128];
+
+	say_overlap(overlap, sizeof(overlap));
+	gpucr_warn("restored %u GPU process%s: %.2f GiB of GPU memory, backend %s%s",
+		   restore.num_resumed, restore.num_resumed > 1 ? "es" : "",
+		   restore.plan.content_bytes / GIB,
+		   gpucr_backend_name(restore.backend), overlap);
+	if (host_can_overlap())
+		gpucr_report_number(plugin_report, "overlapped",
+				    restore.filled.processes);
+}
+
 int restore_resume(int pid)
 {
 	int err, phase;
 
 	if (!restore.session)
 		return -ENOTSUP;
+	err = end_overlap(false);
+	if (err) {
+		kill(pid, SIGKILL);
+		return hook_error(err);
+	}
 	phase = gpucr_report_begin(plugin_report, "resume", pid);
 	err = gpucr_restore_resume(restore.session, pid);
 	if (!err)
@@ -559,11 +661,7 @@ int restore_resume(int pid)
 	}
 	restore.num_resumed++;
 	if (!gpucr_restore_pending(restore.session)) {
-		gpucr_warn("restored %u GPU process%s: %.2f GiB of GPU memory, backend %s",
-			   restore.num_resumed,
-			   restore.num_resumed > 1 ? "es" : "",
-			   restore.plan.content_bytes / GIB,
-			   gpucr_backend_name(restore.backend));
+		sum_up();
 		/* exit() comes only after the job's end. */
 		write_report(true, 0);
 		restore_exit(0);
@@ -571,10 +669,17 @@ int restore_resume(int pid)
 	return 0;
 }
 
+void restore_abandon(void)
+{
+	if (gpucr_owner_is_self(&restore.owner))
+		end_overlap(true);
+}
+
 void restore_exit(int ret)
 {
 	if (!gpucr_owner_is_self(&restore.owner))
 		return;
+	end_overlap(true);
 	write_report(!ret, 0);
 	gpucr_report_free(plugin_report);
 	plugin_report = NULL;

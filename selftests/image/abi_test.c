@@ -50,6 +50,7 @@ static int fills_no_hook_too_many(void)
 	      desc->hooks[8] && desc->hooks[9]);
 	CHECK(!desc->hooks[0] && !desc->hooks[1] && !desc->hooks[4]);
 	CHECK(HOOKS < 12 || desc->hooks[11]);
+	CHECK(HOOKS < 13 || desc->hooks[12]);
 	return 0;
 }
 

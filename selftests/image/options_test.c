@@ -36,6 +36,8 @@ static int all_are_read(void)
 	CHECK(!parse("compress = zstd", false) && o.zstd_level == 1);
 	CHECK(!parse("compress = zstd:19", false) && o.zstd_level == 19);
 	CHECK(!parse("compress=zstd\ncompress=none", false) && !o.zstd_level);
+	CHECK(o.overlap);
+	CHECK(!parse("overlap = off", false) && !o.overlap);
 	CHECK(!parse("guard = off", false) && !*o.guard);
 	CHECK(!parse("guard = off\nguard = on", false) && *o.guard);
 	CHECK(!parse("guard = /opt/gpucr", false));
@@ -65,12 +67,12 @@ static int tells(const char *want)
 static int all_are_told(void)
 {
 	CHECK(!parse("backend = ioctl\nspace-check = no\nimage-format = upstream-4.2\n"
-		     "max-buffer-size = 1M\nguard = off\nkeep-partial = on\ndevice-map = 1=2\n",
+		     "max-buffer-size = 1M\nguard = off\nkeep-partial = on\noverlap = no\ndevice-map = 1=2\n",
 		     false));
 	CHECK(tells("backend=ioctl") && tells("space-check=off") &&
 	      tells("image-format=upstream-4.2") &&
 	      tells("max-buffer-size=1048576") && tells("guard=off") &&
-	      tells("keep-partial=on") && tells("device-map=1 pairs") &&
+	      tells("keep-partial=on") && tells("overlap=off") && tells("device-map=1 pairs") &&
 	      tells("link-check=on"));
 	return 0;
 }
@@ -111,7 +113,7 @@ static int refused_by_line(void)
 		"\nmax-buffer-size = 1X", "\nmax-buffer-size = -1",
 		"\nmax-buffer-size = 99999999999999999999",
 		"\nmax-buffer-size = 18446744073709551615G",
-		"\nspace-check = maybe", "\nguard = gpucr", "\nimage-format = other",
+		"\nspace-check = maybe", "\noverlap = always", "\nguard = gpucr", "\nimage-format = other",
 		"\ndevice-map = 1", "\ndevice-map = 1=", "\ndevice-map = 0=1",
 		"\ndevice-map = 1=2,", "\ndevice-map = 1=2;3=4",
 		"\ndevice-map = 4294967296=1", "\n= 1",
@@ -131,6 +133,7 @@ static int image_relaxes_nothing(void)
 {
 	CHECK(parse("space-check = off", true) == -EPERM);
 	CHECK(parse("guard = off", true) == -EPERM);
+	CHECK(parse("overlap = on", true) == -EPERM);
 	CHECK(parse("fw-ver-check = off", true) == -EPERM);
 	CHECK(parse("image-format = native", true) == -EPERM);
 	CHECK(!parse("backend = ioctl\nmax-buffer-size = 4K\n"
