@@ -13,7 +13,8 @@ mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount -t tmpfs tmpfs "$root/tmp"
 cd "$root"
-pivot_root . old
+# Debian unstable has it elsewhere than Debian 13.
+busybox pivot_root . old
 umount --lazy /old
 # What is made in it has the first ids, as if nothing had been set up.
 echo 1 >/proc/sys/kernel/ns_last_pid
