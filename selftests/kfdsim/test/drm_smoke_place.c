@@ -152,6 +152,33 @@ static bool test_oldest_goes(struct gpu *g)
 	return true;
 }
 
+/* Of two the older one was used last: the other goes. */
+static bool test_used_stays(struct gpu *g)
+{
+	uint64_t size = part_size(g), gtt = gtt_used(g), moved;
+	struct buf *first = buf_new(g, AMDGPU_GEM_DOMAIN_VRAM, size);
+	struct buf *second = buf_new(g, AMDGPU_GEM_DOMAIN_VRAM, size);
+	uint32_t h[PARTS];
+	unsigned int n;
+	bool ok;
+
+	CHECK(first && second && !use(g, first));
+	for (n = 0; n < PARTS - 1; n++)
+		CHECK(!raw_create(g, size, AMDGPU_GEM_DOMAIN_VRAM, &h[n]));
+	CHECK(gtt_used(g) == gtt + size);
+	CHECK(!drmCloseBufferHandle(g->fd, h[--n]));
+	/* Now there is room: whichever has gone comes back when it is named. */
+	moved = bytes_moved(g);
+	CHECK(!use(g, first));
+	ok = bytes_moved(g) == moved && gtt_used(g) == gtt + size;
+	CHECK(!use(g, second));
+	ok = ok && bytes_moved(g) == moved + size && gtt_used(g) == gtt;
+	CHECK(close_all(g, h, n));
+	buf_free(g, first);
+	buf_free(g, second);
+	return ok;
+}
+
 /* Nothing but an alternative: it takes GTT before it drives others out. */
 static bool test_alternative(struct gpu *g)
 {
@@ -199,6 +226,7 @@ static bool test_all_full(struct gpu *g)
 
 const struct test place_tests[] = {
 	{ "oldest-goes", test_oldest_goes },
+	{ "used-stays", test_used_stays },
 	{ "vram-or-gtt", test_alternative },
 	{ "all-full", test_all_full },
 	{ NULL, NULL },
