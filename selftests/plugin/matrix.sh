@@ -91,7 +91,7 @@ choose() {
 
 # arm HOW ACTION: the environment for CRIU in ENV, its options in OPTS; what is no business of CRIU's is armed.
 arm() {
-	local how=$1 kind=${1%%:*} at=${1#*:} what point nth
+	local how=$1 kind=${1%%:*} at=${1#*:} what point nth times=
 	case $2 in
 	e) what=error:5 ;;
 	d) what=delay:$DELAY_MS ;;
@@ -109,8 +109,10 @@ arm() {
 		;;
 	sim)
 		point=${at%:*} nth=${at##*:}
+		# A fence that never signals is asked after more than once.
+		[[ $point == fence-never ]] || times=count=1
 		case $2 in
-		e) fault "point=$point errno=5 count=1 nth=$nth" ;;
+		e) fault "point=$point errno=5 $times nth=$nth" ;;
 		d) fault "point=$point delay_ms=$DELAY_MS count=1 nth=$nth" ;;
 		k) fault "point=$point hang=1 count=1 nth=$nth" ;;
 		esac
@@ -363,7 +365,7 @@ restore_kill() {
 	criu_kill
 	disarm
 	# CRIU's tasks wait for it for ever, or run on without their GPU: nobody tells them to resume.
-	[[ $kill != any ]] || pgrep -x 'criu|vecloop' | xargs -r kill -KILL
+	[[ $kill != any ]] || pgrep -x 'criu|vecloop' | xargs -r kill -KILL 2>/dev/null || true
 	if [[ $kill == runs ]]; then
 		runs_as_before
 		copy_ends
@@ -396,7 +398,8 @@ start_over() {
 	! pgrep -x criu >/dev/null || pgrep -x criu | xargs -r kill -KILL
 	app_pids | xargs -r kill -KILL
 	app_pids | xargs -r kill -CONT
-	rm -f "$BASE".*
+	# What the next is compared with, and the image of restores, which goes with it.
+	rm -rf "$BASE".* "$W/image"
 	wait_for 20 sim_empty
 }
 
