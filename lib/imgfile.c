@@ -15,6 +15,9 @@
 #include "stream.h"
 #include "streamlist.h"
 
+/* Of a file whose length nobody has told, so much is asked for at first. */
+#define TAKE_STEP	((size_t)64 << 10)
+
 /* On disk, little endian. */
 struct img_header {
 	char magic[8];
@@ -323,6 +326,29 @@ static int read_whole(int fd, const char *name, enum gpucr_img_kind kind,
 	return 0;
 }
 
+/*
+ * The rest of a file of which have bytes are there, of size in all. Memory is
+ * taken as content comes: what a head states is not known to be true.
+ */
+static int take_rest(int fd, uint8_t **file, size_t have, size_t size)
+{
+	size_t room = have;
+	uint8_t *more;
+	int err = 0;
+
+	while (!err && have < size) {
+		room = room < TAKE_STEP ? TAKE_STEP : 2 * room;
+		room = room < size ? room : size;
+		more = realloc(*file, room);
+		if (!more)
+			return -ENOMEM;
+		*file = more;
+		err = gpucr_stream_read(fd, more + have, room - have);
+		have = room;
+	}
+	return err;
+}
+
 /* Its end, not its length, is known to a streamer. */
 static int take_whole(int fd, const char *name, enum gpucr_img_kind kind,
 		      uint8_t **ret, uint64_t *size)
@@ -340,12 +366,12 @@ static int take_whole(int fd, const char *name, enum gpucr_img_kind kind,
 		return err;
 	if (len > GPUCR_IMG_MAX - sizeof(h))
 		return damaged(name, "longer than any manifest");
-	*ret = malloc(sizeof(h) + len);
+	*ret = malloc(sizeof(h));
 	if (!*ret)
 		return -ENOMEM;
 	memcpy(*ret, &h, sizeof(h));
 	*size = sizeof(h) + len;
-	err = gpucr_stream_read(fd, *ret + sizeof(h), len);
+	err = take_rest(fd, ret, sizeof(h), *size);
 	if (!err)
 		err = gpucr_stream_end(fd);
 	if (err)
