@@ -300,16 +300,16 @@ dump_kill() {
 
 # --- restore ---------------------------------------------------------------------------------------------------
 
-# The image that all restores are of, and what the process was.
+# The image that all restores of a backend are of, and what the process was.
 restore_ready() {
-	[[ ! -e $W/image/inventory.img ]] || return 0
+	[[ ! -e $W/image.$BACKEND/inventory.img ]] || return 0
 	[[ -z $(app_pids) ]] || app_kill
 	app_start --heap vram,gtt --bos 2 --queues 2 --size 320K --delay-ms 80
 	app_goes_on 3
 	base
-	mkdir "$W/image"
-	GPUCR_BACKEND=$BACKEND criu dump -t "$(app_pid)" -D "$W/image" -o dump.log -v4 >"$W/criu.out" 2>&1 || {
-		grep -a -E 'Error|gpucr' "$W/image/dump.log" | tail
+	mkdir "$W/image.$BACKEND"
+	GPUCR_BACKEND=$BACKEND criu dump -t "$(app_pid)" -D "$W/image.$BACKEND" -o dump.log -v4 >"$W/criu.out" 2>&1 || {
+		grep -a -E 'Error|gpucr' "$W/image.$BACKEND/dump.log" | tail
 		fail "the dump failed"
 	}
 	wait_for "$PATIENCE" app_gone
@@ -322,7 +322,7 @@ restore_args() {
 	cp -p "$W/log.dumped" "$LOG"
 	rm -rf "$W/dir"
 	mkdir "$W/dir"
-	ARGS=(restore -d -D "$W/image" -W "$W/dir" -o restore.log -v4)
+	ARGS=(restore -d -D "$W/image.$BACKEND" -W "$W/dir" -o restore.log -v4)
 }
 
 copy_ends() {
@@ -399,7 +399,7 @@ start_over() {
 	app_pids | xargs -r kill -KILL
 	app_pids | xargs -r kill -CONT
 	# What the next is compared with, and the image of restores, which goes with it.
-	rm -rf "$BASE".* "$W/image"
+	rm -rf "$BASE".* "$W"/image.*
 	wait_for 20 sim_empty
 }
 
