@@ -48,9 +48,11 @@ once() {
 	measured criu dump -t "$(app_pid)" -D "$IMG" -o dump.log -L "$dir"
 	dump_ms=$MS dump_peak=$PEAK
 	leave
+	cp "$IMG/dump.log" "$LAB_OUT/$case.$plugin.$run.dump.log"
 	bytes=$(du -sb "$IMG" | cut -f1)
 	sim_becomes_empty
 	measured criu restore -d -D "$IMG" -o restore.log -L "$dir"
+	cp "$IMG/restore.log" "$LAB_OUT/$case.$plugin.$run.restore.log"
 	leave
 	app_goes_on 1
 	app_kill
@@ -92,10 +94,11 @@ case_zeros() {
 	turns zeros --heap vram --bos 1 --size "$((TEST_BENCH_MIB / 4))M" --zero-vram "$((TEST_BENCH_MIB / 2))M"
 }
 
-# One BO where both the disk and the engines do TEST_BENCH_RATE, so that at most half of the time can be saved.
+# One BO where both the disk and the engines do TEST_BENCH_RATE, so that at most half of the time can be saved. Nobody has
+# its content in memory too, which CRIU would write at the same rate.
 case_equal() {
 	disk_rate
-	turns equal --heap vram --bos 1 --size "$((TEST_BENCH_MIB / 2))M"
+	turns equal --heap vram --bos 1 --size 1M --idle-vram "${TEST_BENCH_MIB}M"
 }
 
 # What the disk really does, both ways, beside the rows.
