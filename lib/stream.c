@@ -41,6 +41,8 @@ int gpucr_stream_open(const char *name)
 	    fcntl(fd, F_SETFD, FD_CLOEXEC)) {
 		int err = -errno;
 
+		gpucr_err("%s: fcntl on the image streamer's pipe: %s (stream-lost)",
+			  name, strerror(-err));
 		close(fd);
 		return err;
 	}

@@ -230,7 +230,8 @@ static void page(FILE *to, struct json_object *doc)
 	fputs("Rates in MB/s and ratios, medians of three. A run's ratio is its throughput, fsync included, over that of the slower\n"
 	      "of copies and storage: copies alone just before, storage alone before and after the run, with files of the same\n"
 	      "number and size, O_DIRECT, 64 MiB in flight for each file, fsync. Zeros are not stored and count for the copies\n"
-	      "only. CPU is without the stand-in's. Memory is the peak beside the BOs themselves.\n\n", to);
+	      "only. CPU is without the stand-in's. Memory is the peak beside the BOs themselves. The restore is the one\n"
+	      "that a task does itself, with its small buffers, not that which overlaps.\n\n", to);
 	verdict(to, doc);
 	cases(to, doc);
 	fputs("\n## Growth\n\nOne GPU, engines as fast as they go: bytes in BOs of 4 MiB, and as many bytes in more BOs. Lines are least\n"
