@@ -74,7 +74,7 @@ static bool barrier_and(void)
 	CHECK(wait_value(c.ptrs.ptr, 2), 1);
 	CHECK(aql_header(&c, 0), INVALID);
 	CHECK(aql_header(&c, 1), INVALID);
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 2);
+	CHECK(queue_progress_at(c.id, 2), 2);
 	cqueue_destroy(&g, &c);
 	return true;
 }
@@ -194,7 +194,7 @@ static bool pm4_buffer(void)
 	CHECK(signal_wait(done, 0), 1);
 	CHECK(words[0], 42);
 	/* three in the buffer and the packet itself */
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 4);
+	CHECK(queue_progress_at(c.id, 4), 4);
 	cqueue_destroy(&g, &c);
 	return true;
 }

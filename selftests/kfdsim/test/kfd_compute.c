@@ -52,7 +52,7 @@ static bool nops(void)
 	cqueue_ring(&c);
 	CHECK(cqueue_drained(&c), 1);
 	CHECK(cqueue_rptr(&c), 111);
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 5);
+	CHECK(queue_progress_at(c.id, 5), 5);
 	cqueue_destroy(&g, &c);
 	return true;
 }
@@ -285,7 +285,7 @@ static bool indirect_buffers(void)
 	for (i = 0; i < 100; i++)
 		CHECK(words[8 + i], i + 1);
 	/* 2 in the ring, 104 outside the inner ones, 2 and 1 in these */
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 109);
+	CHECK(queue_progress_at(c.id, 109), 109);
 	cqueue_destroy(&g, &c);
 	return true;
 }
@@ -339,7 +339,7 @@ static bool ring_wraps(void)
 		CHECK(cqueue_drained(&c), 1);
 	}
 	CHECK(c.s.put > 10 * c.s.size, 1);
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 600);
+	CHECK(queue_progress_at(c.id, 600), 600);
 	cqueue_destroy(&g, &c);
 	return true;
 }
@@ -371,7 +371,7 @@ static bool oversubscribe(void)
 	for (i = 0; i < N + SDMA; i++)
 		CHECK(wait_value(&words[i], ROUNDS), 1);
 	for (i = 0; i < N; i++) {
-		CHECK(queue_progress(getpid(), c[i].id, NULL, NULL), ROUNDS);
+		CHECK(queue_progress_at(c[i].id, ROUNDS), ROUNDS);
 		cqueue_destroy(&g, &c[i]);
 	}
 	for (i = 0; i < SDMA; i++)
@@ -406,10 +406,10 @@ static bool disabled(bool by_ring)
 	cqueue_ring(&c);
 	sleep_ms(200);
 	CHECK(words[0], 1);
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 1);
+	CHECK(queue_progress_at(c.id, 1), 1);
 	CHECK(update(&c, c.ring.ptr, 100), 0);
 	CHECK(wait_value(words, 2), 1);
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 2);
+	CHECK(queue_progress_at(c.id, 2), 2);
 	cqueue_destroy(&g, &c);
 	return true;
 }
@@ -479,7 +479,7 @@ static bool many_packets(void)
 		CHECK(words[EACH - 1], r);
 	}
 	printf("# %.0f packets a second\n", ROUNDS * (EACH + 1) / (now() - start));
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), ROUNDS * (EACH + 1));
+	CHECK(queue_progress_at(c.id, ROUNDS * (EACH + 1)), ROUNDS * (EACH + 1));
 	cqueue_destroy(&g, &c);
 	return true;
 }
@@ -506,7 +506,7 @@ static bool wrong(const char *what, const uint32_t *dw, unsigned int n, int erro
 	}
 	sleep_ms(20);
 	CHECK(words[0], 0);
-	CHECK(queue_progress(getpid(), c.id, NULL, NULL), 1);
+	CHECK(queue_progress_at(c.id, 1), 1);
 	CHECK(kfd_call(g.kfd, AMDKFD_IOC_DESTROY_EVENT,
 		       &(struct kfd_ioctl_destroy_event_args){
 				.event_id = ev.event_id }), 0);

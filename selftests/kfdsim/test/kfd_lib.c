@@ -331,6 +331,19 @@ long queue_progress(int pid, uint32_t qid, int *evicted, int *error)
 	return ret;
 }
 
+long queue_progress_at(uint32_t qid, long n)
+{
+	long progress = -1;
+	int i;
+
+	for (i = 0; i < 10000 && progress < n; i++) {
+		if (i)
+			sleep_ms(1);
+		progress = queue_progress(getpid(), qid, NULL, NULL);
+	}
+	return progress;
+}
+
 bool personality_is(const char *want)
 {
 	FILE *f = fopen("/sys/module/kfdsim/parameters/personality", "re");

@@ -110,6 +110,11 @@ bool in_child(bool (*fn)(void));
 long stat_value(const char *key);
 /* Progress of a queue of pid, or -1; evicted and error where not NULL. */
 long queue_progress(int pid, uint32_t qid, int *evicted, int *error);
+/*
+ * Progress of a queue of ours, read once it is n or more, or given up. What a packet wrote is seen before the
+ * packet is counted, so a single look may come too early.
+ */
+long queue_progress_at(uint32_t qid, long n);
 /* The kernel whose KFD the simulator was told to be. */
 bool personality_is(const char *name);
 void sleep_ms(unsigned int ms);
