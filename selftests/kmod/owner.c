@@ -331,13 +331,36 @@ static void test_failing_helper(void)
 	busy_stop(&b);
 }
 
+/* Nobody traces pid any more: the helper does until it exits, which is after its session has ended. */
+static bool untraced(pid_t pid)
+{
+	char path[32], line[128];
+	int tracer, ms;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	for (ms = 0; ms < LONG_MS; ms += 5, usleep(5000)) {
+		FILE *f = fopen(path, "re");
+
+		tracer = -1;
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+				break;
+		if (f)
+			fclose(f);
+		if (tracer <= 0)
+			return !tracer;
+	}
+	return false;
+}
+
 static void recovered(struct dumper *d, struct busy *b, const char *what)
 {
 	bool said = event_wait(d->id, GPUCR_SESSION_STATE_ABANDONED) &&
 		    event_wait(d->id, GPUCR_SESSION_STATE_RECOVERED);
 
 	ktap_ok(said && busy_moves_within(b, LONG_MS) &&
-		session_wait(&nl, ans, d->id, -1, 100), "%s", what);
+		session_wait(&nl, ans, d->id, -1, 100) && untraced(b->pid),
+		"%s", what);
 }
 
 static void test_helper(void)
