@@ -43,6 +43,8 @@ struct cs_chunk {
  * @uf_bo: where the number of the submission is to be written; may be NULL
  * @uf_offset: and at which byte
  * @ahead: see struct kfdsim_pm4
+ * @signals: others than its own fence are to be told that it is over
+ * @ready: when its copies are over, as their rate wants
  */
 struct cs {
 	struct drm_file *file;
@@ -56,6 +58,8 @@ struct cs {
 	struct kfdsim_bo *uf_bo;
 	u32 uf_offset;
 	u32 ahead;
+	bool signals;
+	u64 ready;
 };
 
 static int check_ib(struct cs *cs, const struct cs_chunk *c)
@@ -84,6 +88,7 @@ static int check_fence(struct cs *cs, const struct cs_chunk *c)
 		return -EINVAL;
 	cs->uf_bo = gem_to_kfdsim_bo(obj);
 	cs->uf_offset = f->offset;
+	cs->signals = true;
 	if (obj->size != PAGE_SIZE || f->offset > PAGE_SIZE - sizeof(u64) ||
 	    cs->uf_bo->userptr)
 		return -EINVAL;
@@ -108,9 +113,11 @@ static int check_chunk(struct cs *cs, const struct cs_chunk *c)
 	case AMDGPU_CHUNK_ID_DEPENDENCIES:
 	case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
 	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
-	case AMDGPU_CHUNK_ID_SYNCOBJ_OUT:
 	case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_WAIT:
+		return 0;
+	case AMDGPU_CHUNK_ID_SYNCOBJ_OUT:
 	case AMDGPU_CHUNK_ID_SYNCOBJ_TIMELINE_SIGNAL:
+		cs->signals = true;
 		return 0;
 	}
 	return -EINVAL;
@@ -273,6 +280,8 @@ static int run_ib(struct cs *cs, const struct drm_amdgpu_cs_chunk_ib *ib)
 		.s.vm = fp->vm,
 		.s.gpu = fp->gpu,
 		.s.bytes = pm4 ? &fp->gpu->pm4_bytes : &fp->gpu->sdma_bytes,
+		/* A syncobj and a user fence are told as the ioctl returns. */
+		.s.ready = cs->signals ? NULL : &cs->ready,
 		.s.stop = pm4 ? pm4_stop : sdma_stop,
 		.deadline = jiffies + (pm4 ? LOCKUP_COMPUTE : LOCKUP),
 	};
@@ -394,6 +403,25 @@ static int use_bos(struct cs *cs)
 	return ret;
 }
 
+/*
+ * Wait until the time ready, but not longer than until timeout_ns.
+ * Return: 0, it is over; 1, timed out; -ERESTARTSYS.
+ */
+static int wait_ready(u64 ready, u64 timeout_ns)
+{
+	ktime_t until = ns_to_ktime(min(ready, timeout_ns));
+
+	while (ktime_get_ns() < ready) {
+		if (ktime_get_ns() >= timeout_ns)
+			return 1;
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+		set_current_state(TASK_INTERRUPTIBLE);
+		schedule_hrtimeout(&until, HRTIMER_MODE_ABS);
+	}
+	return 0;
+}
+
 /* Everything that can be refused, and the waits. */
 static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 {
@@ -410,13 +438,15 @@ static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 		ret = use_bos(cs);
 	if (!ret)
 		ret = for_chunks(cs, wait_chunk);
+	if (!ret)
+		ret = wait_ready(kfdsim_ctx_room(cs->ctx, cs->ring), U64_MAX);
 	return ret;
 }
 
 static int cs_run(struct cs *cs, union drm_amdgpu_cs *args)
 {
 	int error = run_ibs(cs);
-	u64 seq = kfdsim_ctx_done(cs->ctx, cs->ring, error);
+	u64 seq = kfdsim_ctx_done(cs->ctx, cs->ring, error, cs->ready);
 
 	if (cs->uf_bo)
 		kfdsim_bo_rw(cs->uf_bo, cs->uf_offset, &seq, sizeof(seq), true);
@@ -444,9 +474,9 @@ KFDSIM_IOCTL(kfdsim_cs_ioctl)
 	return ret;
 }
 
-/* How a submission ended; it is over in any case. */
+/* How a submission ended, and in *ready when its fence signals. */
 static int fence_result(struct kfdsim_fpriv *fp,
-			const struct drm_amdgpu_fence *f)
+			const struct drm_amdgpu_fence *f, u64 *ready)
 {
 	struct kfdsim_ctx *ctx = kfdsim_ctx_get(fp, f->ctx_id);
 	int ret;
@@ -455,7 +485,7 @@ static int fence_result(struct kfdsim_fpriv *fp,
 		return -EINVAL;
 	ret = kfdsim_ctx_ring(fp->gpu, f->ip_type, f->ip_instance, f->ring);
 	if (ret >= 0)
-		ret = kfdsim_ctx_result(ctx, ret, f->seq_no);
+		ret = kfdsim_ctx_result(ctx, ret, f->seq_no, ready);
 	kfdsim_ctx_put(ctx);
 	return ret;
 }
@@ -487,15 +517,51 @@ KFDSIM_IOCTL(kfdsim_wait_cs_ioctl)
 		.ring = args->in.ring,
 		.seq_no = args->in.handle,
 	};
+	u64 ready;
 	int ret;
 
-	ret = fence_result(file->driver_priv, &f);
+	ret = fence_result(file->driver_priv, &f, &ready);
 	if (!ret)
 		ret = fence_never(args->in.timeout);
+	if (!ret)
+		ret = wait_ready(ready, args->in.timeout);
 	if (ret < 0)
 		return ret;
 	memset(args, 0, sizeof(*args));
 	args->out.status = ret;		/* 1: still busy */
+	return 0;
+}
+
+/*
+ * When n fences have signalled, or one has, and which that is.
+ * Return: 0, or how one of them failed.
+ */
+static int fences_ready(struct kfdsim_fpriv *fp,
+			const struct drm_amdgpu_fence __user *user, u32 n,
+			bool all, u64 *ready, u32 *first)
+{
+	struct drm_amdgpu_fence f;
+	u64 one;
+	u32 i;
+	int ret;
+
+	*ready = 0;
+	*first = 0;
+	for (i = 0; i < n; i++) {
+		if (copy_from_user(&f, user + i, sizeof(f)))
+			return -EFAULT;
+		ret = fence_result(fp, &f, &one);
+		if (ret)
+			return ret;
+		if (all) {
+			*ready = max(*ready, one);
+		} else if (!i || one < *ready) {
+			*ready = one;
+			*first = i;
+		}
+		if (!all && one <= ktime_get_ns())
+			break;
+	}
 	return 0;
 }
 
@@ -504,28 +570,25 @@ KFDSIM_IOCTL(kfdsim_wait_fences_ioctl)
 	union drm_amdgpu_wait_fences *args = data;
 	const struct drm_amdgpu_fence __user *user =
 		u64_to_user_ptr(args->in.fences);
-	u32 i, n = args->in.fence_count;
-	struct drm_amdgpu_fence f;
+	u32 first, n = args->in.fence_count;
+	u64 ready;
 	int ret;
 
 	/* none to wait for: before 7.2 that is an error for "any" only */
 	if (n > MAX_FENCES ||
 	    (!n && (!args->in.wait_all || kfdsim_personality >= KFDSIM_7_2)))
 		return -EINVAL;
-	for (i = 0; i < n; i++) {
-		if (copy_from_user(&f, user + i, sizeof(f)))
-			return -EFAULT;
-		ret = fence_result(file->driver_priv, &f);
-		if (ret)
-			return ret;
-		if (!args->in.wait_all)
-			break;
-	}
-	ret = n ? fence_never(args->in.timeout_ns) : 0;
+	ret = fences_ready(file->driver_priv, user, n, args->in.wait_all,
+			   &ready, &first);
+	if (!ret && n)
+		ret = fence_never(args->in.timeout_ns);
+	if (!ret)
+		ret = wait_ready(ready, args->in.timeout_ns);
 	if (ret < 0)
 		return ret;
 	memset(args, 0, sizeof(*args));
 	args->out.status = !ret;	/* 1: signalled */
+	args->out.first_signaled = ret ? 0 : first;
 	return 0;
 }
 
@@ -547,14 +610,20 @@ static int fence_to_syncobj(struct drm_file *file, bool as_fd, u32 *out)
 	return ret;
 }
 
-/* Sync files are not given: they would outlive the module's DRM device. */
+/*
+ * Sync files are not given: they would outlive the module's DRM device. A
+ * syncobj holds a fence that has signalled, so one that is busy is waited for.
+ */
 KFDSIM_IOCTL(kfdsim_fence_to_handle_ioctl)
 {
 	union drm_amdgpu_fence_to_handle *args = data;
 	u32 what = args->in.what;
+	u64 ready;
 	int ret;
 
-	ret = fence_result(file->driver_priv, &args->in.fence);
+	ret = fence_result(file->driver_priv, &args->in.fence, &ready);
+	if (!ret)
+		ret = wait_ready(ready, U64_MAX);
 	if (ret)
 		return ret;
 	switch (what) {

@@ -68,7 +68,18 @@ int kfdsim_ctx_ring(const struct kfdsim_gpu *gpu, u32 ip_type, u32 instance,
 	return -EINVAL;
 }
 
-u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error)
+u64 kfdsim_ctx_room(struct kfdsim_ctx *ctx, u32 ring)
+{
+	struct kfdsim_ring_state *r = &ctx->ring[ring];
+	u64 ready;
+
+	spin_lock(&ctx->lock);
+	ready = r->ready[r->next % KFDSIM_FENCES];
+	spin_unlock(&ctx->lock);
+	return ready;
+}
+
+u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error, u64 ready)
 {
 	struct kfdsim_ring_state *r = &ctx->ring[ring];
 	u64 seq;
@@ -76,26 +87,28 @@ u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error)
 	spin_lock(&ctx->lock);
 	seq = r->next++;
 	r->error[seq % KFDSIM_FENCES] = error;
+	r->ready[seq % KFDSIM_FENCES] = ready;
 	if (error)
 		ctx->guilty = true;
 	spin_unlock(&ctx->lock);
 	return seq;
 }
 
-int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq)
+int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq, u64 *ready)
 {
 	struct kfdsim_ring_state *r = &ctx->ring[ring];
-	int ret;
+	int ret = 0;
 
+	*ready = 0;
 	spin_lock(&ctx->lock);
 	if (seq == ~0ULL)
 		seq = r->next - 1;
-	if (seq >= r->next)
+	if (seq >= r->next) {
 		ret = -EINVAL;
-	else if (seq + KFDSIM_FENCES < r->next)
-		ret = 0;
-	else
+	} else if (seq + KFDSIM_FENCES >= r->next) {
 		ret = r->error[seq % KFDSIM_FENCES];
+		*ready = r->ready[seq % KFDSIM_FENCES];
+	}
 	spin_unlock(&ctx->lock);
 	return ret;
 }

@@ -205,12 +205,15 @@ KFDSIM_IOCTL(kfdsim_fence_to_handle_ioctl);
  * struct kfdsim_ring_state - submissions of one context to one ring
  * @next: number that the next submission gets; the first is 1
  * @error: outcome of the last KFDSIM_FENCES submissions
+ * @ready: when each is over, CLOCK_MONOTONIC in ns; 0: it is
  *
- * Submissions run inside the ioctl, so a numbered one is always finished.
+ * Submissions run inside the ioctl, so what a numbered one does is done. Where
+ * copies have a rate, its fence is busy for as long as they would have taken.
  */
 struct kfdsim_ring_state {
 	u64 next;
 	int error[KFDSIM_FENCES];
+	u64 ready[KFDSIM_FENCES];
 };
 
 /**
@@ -234,10 +237,15 @@ void kfdsim_ctx_release_all(struct kfdsim_fpriv *fp);
 /* Index in kfdsim_ctx.ring; -EINVAL: no such engine, instance or ring. */
 int kfdsim_ctx_ring(const struct kfdsim_gpu *gpu, u32 ip_type, u32 instance,
 		    u32 ring);
-/* Record a finished submission; returns its number. */
-u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error);
-/* Outcome of submission seq; -EINVAL where it was never made. */
-int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq);
+/* Record a submission whose fence is busy until ready; returns its number. */
+u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error, u64 ready);
+/*
+ * Outcome of submission seq, and in *ready when its fence signals; -EINVAL
+ * where it was never made.
+ */
+int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq, u64 *ready);
+/* When the ring has room for one more: KFDSIM_FENCES may be busy. */
+u64 kfdsim_ctx_room(struct kfdsim_ctx *ctx, u32 ring);
 
 /**
  * struct kfdsim_bo_list - BOs named for a submission, a reference each
@@ -263,6 +271,6 @@ int kfdsim_syncobj_exists(struct drm_file *file, u32 handle);
 int kfdsim_syncobj_signal(struct drm_file *file, u32 handle, u64 point);
 
 /* rate.c */
-void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes);
+void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes, u64 *ready);
 
 #endif

@@ -357,7 +357,8 @@ static const struct test memory_tests[] = {
 };
 
 static const struct test *const all[] = {
-	memory_tests, place_tests, share_tests, sdma_tests, compute_tests, NULL,
+	memory_tests, place_tests, share_tests, sdma_tests, compute_tests,
+	rate_tests, NULL,
 };
 
 static const struct test *const graphics[] = { gfx_tests, NULL };

@@ -79,6 +79,7 @@ struct test {
 /* A program that is there to be killed. */
 int copy_for_ever(void);
 
-extern const struct test place_tests[], share_tests[], sdma_tests[], compute_tests[], gfx_tests[];
+extern const struct test place_tests[], share_tests[], sdma_tests[], compute_tests[], gfx_tests[],
+			 rate_tests[];
 
 #endif
