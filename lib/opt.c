@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "log.h"
 #include "zchunk.h"
 
@@ -101,6 +102,17 @@ static int set_seconds(void *field, const char *value)
 	if (errno || *end || n > OPT_SECONDS_MAX)
 		return -EINVAL;
 	*seconds = n;
+	return 0;
+}
+
+/* Without an end a hanging engine would hang CRIU: 0 is no value. */
+static int set_deadline(void *field, const char *value)
+{
+	unsigned int seconds;
+
+	if (set_seconds(&seconds, value) || !seconds)
+		return -EINVAL;
+	*(unsigned int *)field = seconds;
 	return 0;
 }
 
@@ -282,6 +294,7 @@ static const struct opt_def opt_defs[] = {
 	{ "compress", NULL, false, set_compress, FIELD(zstd_level) },
 	{ "bandwidth-limit", NULL, false, set_size, FIELD(bandwidth) },
 	{ "pause-limit", NULL, false, set_seconds, FIELD(pause_limit) },
+	{ "copy-deadline", NULL, false, set_deadline, FIELD(copy_deadline) },
 	{ "capability-check", "KFD_CAPABILITY_CHECK", false, set_bool,
 	  FIELD(check_capability) },
 	{ "vram-size-check", "KFD_VRAM_SIZE_CHECK", false, set_bool,
@@ -307,6 +320,7 @@ void gpucr_opts_defaults(struct gpucr_opts *o)
 	strcpy(o->guard, GPUCR_OPT_GUARD);
 	o->io_uring = true;
 	o->overlap = true;
+	o->copy_deadline = GPUCR_COPY_DEADLINE_MS / 1000;
 	o->check_capability = true;
 	o->check_vram_size = true;
 	o->check_num_gws = true;

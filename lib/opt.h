@@ -52,6 +52,7 @@ struct gpucr_opts {
 	int zstd_level;			/* 0: chunks are not compressed */
 	uint64_t bandwidth;		/* bytes per second; 0: no limit */
 	unsigned int pause_limit;	/* seconds; 0: none */
+	unsigned int copy_deadline;	/* seconds for each copy, 1 or more */
 	struct gpucr_gpu_pair map[GPUCR_OPT_MAX_PAIRS];
 	size_t map_len;
 	/* Rules of the device mapping, upstream's KFD_*_CHECK. */

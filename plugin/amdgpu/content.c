@@ -61,7 +61,7 @@ static int open_copy(const struct content_config *cfg, struct gpucr_copy **ret)
 	struct gpucr_copy_config c = {
 		.drm_fd = cfg->drm_fd,
 		.gpu_id = cfg->gpu_id,
-		.deadline_ms = cfg->deadline_ms ?: GPUCR_COPY_DEADLINE_MS,
+		.deadline_ms = cfg->copy_ms ?: GPUCR_COPY_DEADLINE_MS,
 		.stop = cfg->stop,
 	};
 
@@ -137,7 +137,7 @@ static int set_store(const struct content_config *cfg,
 		/* Behind its header nothing is aligned. */
 		.direct = !cfg->plain,
 		.buffers = slots,
-		.deadline_ms = cfg->deadline_ms ?: GPUCR_STORE_DEADLINE_MS,
+		.deadline_ms = cfg->store_ms ?: GPUCR_STORE_DEADLINE_MS,
 	};
 
 	store.num_buffers = gpucr_copy_buffers(c, slots, CONTENT_MAX_SLOTS);

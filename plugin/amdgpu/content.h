@@ -24,7 +24,8 @@ struct content_config {
 	int zstd_level;			/* 0: not compressed */
 	struct gpucr_pace *pace;	/* of the storage; NULL: no limit */
 	struct gpucr_progress *progress; /* or NULL */
-	unsigned int deadline_ms;	/* of each wait; 0: the usual one */
+	unsigned int copy_ms;		/* for each copy; 0: the usual time */
+	unsigned int store_ms;		/* for each write; 0: the usual time */
 	bool plain;			/* upstream's page file */
 	const int *stop;		/* given up elsewhere; or NULL */
 };

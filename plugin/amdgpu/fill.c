@@ -28,6 +28,7 @@ static int fill_job(const struct fill_env *env, const struct gpucr_img_kfd *img,
 			.slot_size = env->watch ? MAIN_SLOT_SIZE :
 						  TASK_SLOT_SIZE,
 			.max_buffer = env->max_buffer,
+			.copy_ms = env->copy_ms,
 			.pace = env->pace,
 			.progress = env->progress,
 		},

@@ -18,6 +18,7 @@ struct fill_env {
 	int dir;			/* image directory */
 	const struct gpucr_devmap *devmap;
 	uint64_t max_buffer;		/* bytes per GPU; 0: no limit */
+	unsigned int copy_ms;		/* for each copy */
 	struct gpucr_pace *pace;
 	struct gpucr_progress *progress;	/* or NULL */
 	/*

@@ -238,11 +238,12 @@ static uint64_t buffer_limit(const struct gpucr_opts *opts, size_t num_gpus)
 }
 
 /* No single wait may take longer than the whole pause. */
-static unsigned int wait_limit(const struct gpucr_opts *opts)
+static unsigned int wait_limit(const struct gpucr_opts *opts,
+			       unsigned int usual_ms)
 {
 	unsigned int ms = opts->pause_limit * 1000;
 
-	return ms < GPUCR_COPY_DEADLINE_MS ? ms : 0;
+	return ms && ms < usual_ms ? ms : usual_ms;
 }
 
 static int add_job(struct target *t, struct target_env *env,
@@ -261,7 +262,10 @@ static int add_job(struct target *t, struct target_env *env,
 			.zstd_level = env->opts->zstd_level,
 			.pace = &env->pace,
 			.progress = env->progress,
-			.deadline_ms = wait_limit(env->opts),
+			.copy_ms = wait_limit(env->opts,
+					      env->opts->copy_deadline * 1000),
+			.store_ms = wait_limit(env->opts,
+					       GPUCR_STORE_DEADLINE_MS),
 			.plain = img->upstream,
 		},
 		.state = &t->state,

@@ -220,7 +220,8 @@ static int failing_dump(struct content_config *cfg,
 	workload_make(&sets[1], MAX_GPUS, BYTES, &s);
 	workload_jobs(jobs, MAX_GPUS, &s, pages, dir, true);
 	for (i = 0; i < MAX_GPUS && cfg; i++) {
-		jobs[i].cfg.deadline_ms = cfg->deadline_ms;
+		jobs[i].cfg.copy_ms = cfg->copy_ms;
+		jobs[i].cfg.store_ms = cfg->store_ms;
 		jobs[i].cfg.pace = cfg->pace;
 	}
 	errors = 0;
@@ -253,7 +254,7 @@ static void cancelled(void)
 
 static void hanging_engine(void)
 {
-	struct content_config cfg = { .deadline_ms = 300 };
+	struct content_config cfg = { .copy_ms = 300, .store_ms = 300 };
 	int err;
 
 	standin_hang(true);

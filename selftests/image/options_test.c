@@ -33,6 +33,8 @@ static int all_are_read(void)
 	CHECK(!o.zstd_level && !o.bandwidth && !o.pause_limit);
 	CHECK(!parse("bandwidth-limit = 2G\npause-limit = 90", false));
 	CHECK(o.bandwidth == UINT64_C(2) << 30 && o.pause_limit == 90);
+	CHECK(o.copy_deadline == 60);
+	CHECK(!parse("copy-deadline = 5", false) && o.copy_deadline == 5);
 	CHECK(!parse("compress = zstd", false) && o.zstd_level == 1);
 	CHECK(!parse("compress = zstd:19", false) && o.zstd_level == 19);
 	CHECK(!parse("compress=zstd\ncompress=none", false) && !o.zstd_level);
@@ -106,6 +108,7 @@ static int refused_by_line(void)
 	static const char * const bad[] = {
 		"\nbackend = magic", "\nbackend", "\nfrobnicate = 1",
 		"\nbandwidth-limit = fast", "\npause-limit = -1",
+		"\ncopy-deadline = 0", "\ncopy-deadline = long",
 		"\npause-limit = 8s", "\npause-limit = 1000001",
 		"\ncompress = zstd:0", "\ncompress = zstd:20",
 		"\ncompress = zstd:", "\ncompress = zstd1",
