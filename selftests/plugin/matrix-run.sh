@@ -4,7 +4,7 @@
 # JSON, are in build/fault-matrix/. The last line is the verdict; the exit status says the same.
 #
 # usage: matrix-run.sh [GUEST]...      default: bookworm trixie sid experimental
-#   MATRIX_ONLY="GLOB ..."  MATRIX_ACTIONS=edk  MATRIX_BACKENDS="netlink ioctl"  MATRIX_CASES=N  narrow it
+#   MATRIX_ONLY="GLOB ..."  MATRIX_ACTIONS=edk  MATRIX_BACKENDS="netlink ioctl"  MATRIX_PARTS=N  narrow it; N: one of so many parts
 set -euo pipefail
 . "$(dirname "$0")/../vm/common.sh"
 
@@ -27,7 +27,7 @@ run_guest() {
 		die "the build for $guest failed"
 	}
 	TEST_MATRIX_ONLY=${MATRIX_ONLY-} TEST_MATRIX_ACTIONS=${MATRIX_ACTIONS-} TEST_MATRIX_BACKENDS=${MATRIX_BACKENDS-} \
-		TEST_MATRIX_CASES=${MATRIX_CASES-} TEST_MATRIX_OUT=/out LAB_OUT=$out LAB_CPUS=1 LAB_TIMEOUT=21600 LAB_LOG=$out \
+		TEST_MATRIX_PARTS=${MATRIX_PARTS-} TEST_MATRIX_OUT=/out LAB_OUT=$out LAB_CPUS=1 LAB_TIMEOUT=21600 LAB_LOG=$out \
 		"$VM_DIR/boot.sh" "$guest" /src/selftests/plugin/matrix.sh >"$out/log" 2>&1 || rc=$?
 	grep -aE '^(# [0-9]|not ok)' "$out/log" || true
 	cat "$out/table.txt" 2>/dev/null || true

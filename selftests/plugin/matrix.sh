@@ -4,8 +4,8 @@
 # copy, must be in the state that the list says, with nothing left of the operation. A case whose point is not reached
 # fails. Cases of one kind share a process or an image; only a kill may cost it its life.
 #
-#	TEST_MATRIX_CASES=N  so many of the cases, from a place that moves on every day [all]
-#	TEST_MATRIX_TURN=N   that place, instead of the day
+#	TEST_MATRIX_PARTS=N  one of so many parts of the cases, another one every day [1]
+#	TEST_MATRIX_TURN=N   which, instead of the day
 #	TEST_MATRIX_ONLY="GLOB ..."   points        TEST_MATRIX_ACTIONS=edk     TEST_MATRIX_BACKENDS="netlink ioctl"
 #	TEST_MATRIX_OUT=DIR  table.txt and table.json go there
 #
@@ -23,6 +23,8 @@ BASE=$W/base
 MODFAULT=/sys/module/gpucr/parameters/fault
 DELAY_MS=400
 CRIU_LIMIT=$((2 * PATIENCE))
+PARTS=${TEST_MATRIX_PARTS:-1}
+TURN=${TEST_MATRIX_TURN:-$(($(date +%s) / 86400))}
 read -ra BACKENDS <<<"${TEST_MATRIX_BACKENDS:-netlink ioctl}"
 
 # --- the cases -------------------------------------------------------------------------------------------------
@@ -73,18 +75,17 @@ cases() {
 	done
 }
 
-# Every so many of them, so that each kind has its part; another part tomorrow.
+# choose PARTS TURN: every so many of them, so that each kind has its part.
 choose() {
-	local all n step turn=${TEST_MATRIX_TURN:-$(($(date +%s) / 86400))}
-	all=$(wc -l <"$W/all")
-	n=${TEST_MATRIX_CASES:-$all}
-	[[ $n -lt $all ]] || {
-		cat "$W/all"
-		return
-	}
-	step=$((all / n))
-	awk -v n="$n" -v step="$step" -v first=$((turn % step + 1)) \
-		'NR >= first && (NR - first) % step == 0 && k < n { k++; print }' "$W/all"
+	awk -v parts="$1" -v turn=$(($2 % $1)) '(NR - 1) % parts == turn' "$W/all"
+}
+
+# The parts of as many days in a row are all of it, and each case is in one.
+parts_are_all() {
+	local i
+	for ((i = 0; i < PARTS; i++)); do
+		choose "$PARTS" $((TURN + i))
+	done | sort | diff - <(sort "$W/all")
 }
 
 # --- injection -------------------------------------------------------------------------------------------------
@@ -110,7 +111,11 @@ arm() {
 	sim)
 		point=${at%:*} nth=${at##*:}
 		# A fence that never signals is asked after more than once.
-		[[ $point == fence-never ]] || times=count=1
+		if [[ $point == fence-never ]]; then
+			ENV+=(GPUCR_COPY_DEADLINE=4)
+		else
+			times=count=1
+		fi
 		case $2 in
 		e) fault "point=$point errno=5 $times nth=$nth" ;;
 		d) fault "point=$point delay_ms=$DELAY_MS count=1 nth=$nth" ;;
@@ -457,12 +462,13 @@ export GPUCR_MAX_BUFFER_SIZE=1M
 has_gpucr || BACKENDS=(ioctl)
 cases >"$W/all" || bail "matrix.points is wrong"
 [[ -s $W/all ]] || bail "no case"
-choose >"$W/cases"
-plan $(($(wc -l <"$W/cases") + 2))
+choose "$PARTS" "$TURN" >"$W/cases"
+plan $(($(wc -l <"$W/cases") + 3))
 echo "# $(wc -l <"$W/cases") of $(wc -l <"$W/all") cases, CRIU $(criu --version | sed -n 's/^Version: //p')"
 while IFS= read -r line <&3; do
 	run_case "$line" 3<&-
 done 3<"$W/cases"
+check "what is not run today is run on another day" parts_are_all
 check "nothing left" ends
 check "a table of as many cases, and all passed" tables
 sed 's/^/# /' "$OUT/table.txt"
