@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
+#include "checksum.h"
 #include "log.h"
 #include "stream.h"
 #include "streamlist.h"
@@ -176,9 +176,9 @@ static void fill_header(struct img_header *h, enum gpucr_img_kind kind,
 	h->version = htole32(GPUCR_IMG_VERSION);
 	h->kind = htole32(kind);
 	h->payload_len = htole64(len);
-	h->payload_xxh3 = htole64(XXH3_64bits(payload, len));
-	h->header_xxh3 = htole64(XXH3_64bits(h, offsetof(struct img_header,
-							 header_xxh3)));
+	h->payload_xxh3 = htole64(gpucr_checksum(payload, len));
+	h->header_xxh3 = htole64(gpucr_checksum(h, offsetof(struct img_header,
+							    header_xxh3)));
 }
 
 static int write_file(int dir, const char *name, enum gpucr_img_kind kind,
@@ -256,7 +256,7 @@ static int check_header(const char *name, enum gpucr_img_kind kind,
 		return -EPROTONOSUPPORT;
 	}
 	if (le64toh(h->header_xxh3) !=
-	    XXH3_64bits(h, offsetof(struct img_header, header_xxh3)))
+	    gpucr_checksum(h, offsetof(struct img_header, header_xxh3)))
 		return damaged(name, "its header's checksum is wrong");
 	if (le32toh(h->kind) != kind)
 		return damaged(name, "it is an image of another kind");
@@ -278,7 +278,7 @@ int gpucr_imgfile_check(const char *name, enum gpucr_img_kind kind,
 	if (err)
 		return err;
 	if (le64toh(h.payload_xxh3) !=
-	    XXH3_64bits(file + sizeof(h), size - sizeof(h)))
+	    gpucr_checksum(file + sizeof(h), size - sizeof(h)))
 		return damaged(name, "its checksum is wrong");
 	return 0;
 }

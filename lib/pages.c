@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
+#include "checksum.h"
 #include "log.h"
 #include "stream.h"
 
@@ -227,7 +227,7 @@ static void place_chunk(struct gpucr_pages_writer *w, struct gpucr_chunk *k,
 {
 	size_t packed;
 
-	k->xxh3 = XXH3_64bits(buf, k->raw_len);
+	k->xxh3 = gpucr_checksum(buf, k->raw_len);
 	packed = w->zip ? gpucr_zip_pack(w->zip, buf, k->raw_len) : 0;
 	k->codec = packed ? GPUCR_CODEC_ZSTD : GPUCR_CODEC_NONE;
 	k->stored_len = packed ? packed : k->raw_len;
@@ -488,7 +488,7 @@ static int check_chunk(const struct gpucr_pages_reader *r, size_t i,
 	const struct gpucr_chunk *k = &r->chunks->v[i];
 
 	if (k->codec == GPUCR_CODEC_ZERO || r->chunks->unchecked ||
-	    XXH3_64bits(buf, k->raw_len) == k->xxh3)
+	    gpucr_checksum(buf, k->raw_len) == k->xxh3)
 		return 0;
 	gpucr_err("%s: chunk %zu at 0x%llx has a wrong checksum (chunk-checksum); restore another checkpoint",
 		  r->name, i, (unsigned long long)k->offset);

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
+#include "checksum.h"
 #include "imgfile.h"
 #include "log.h"
 #include "proc.h"
@@ -87,7 +87,7 @@ static void write_record(const struct gpucr_progress *p, uint64_t now)
 		     (unsigned long long)(now - p->begun_ms) * 1000,
 		     (unsigned long long)now / 1000);
 	n += snprintf(text + n, sizeof(text) - n, SUM_KEY "%016llx\"}",
-		      (unsigned long long)XXH3_64bits(text, n));
+		      (unsigned long long)gpucr_checksum(text, n));
 	text[n] = ' ';
 	text[sizeof(text) - 1] = '\n';
 	memcpy(p->text, text, sizeof(text));
@@ -291,7 +291,7 @@ static bool is_whole(char *text, unsigned long long *start_time, pid_t pid)
 	if (!sum || strlen(sum) < strlen(SUM_KEY) + SUM_LEN + 2)
 		return false;
 	snprintf(want, sizeof(want), "%016llx",
-		 (unsigned long long)XXH3_64bits(text, sum - text));
+		 (unsigned long long)gpucr_checksum(text, sum - text));
 	sum += strlen(SUM_KEY);
 	if (strncmp(sum, want, SUM_LEN) || strncmp(sum + SUM_LEN, "\"}", 2))
 		return false;

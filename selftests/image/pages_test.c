@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
+#include "checksum.h"
 #include "table.h"
 #include "pages.h"
 #include "sample.h"
@@ -334,6 +337,18 @@ static int zstd_skips_noise(void)
 	return 0;
 }
 
+/* Whatever the CPU computes it with: another machine reads it. */
+static int checksum_is_xxh3(void)
+{
+	size_t len;
+
+	for (len = 0; len < 3000; len++)
+		CHECK(gpucr_checksum(content + len % 8, len) ==
+		      XXH3_64bits(content + len % 8, len));
+	CHECK(gpucr_checksum(content, BYTES) == XXH3_64bits(content, BYTES));
+	return 0;
+}
+
 int main(void)
 {
 	static const struct ktap_test tests[] = {
@@ -344,6 +359,7 @@ int main(void)
 		{ "a failed write leaves nothing", failed_write_leaves_nothing },
 		{ "a stream that ends early", short_stream_refused },
 		{ "reads are of whole chunks", reads_whole_chunks_only },
+		{ "the checksum is XXH3, of any length", checksum_is_xxh3 },
 		{ "zstd: what goes in comes out", zstd_round_trip },
 		{ "zstd: damage is found", zstd_damaged },
 		{ "zstd: a frame of another length", zstd_other_length },
