@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/kcmp.h>
 
 #include "log.h"
 
@@ -130,6 +133,26 @@ void vmamap_trim(struct vmamap *m)
 	}
 }
 
+/*
+ * CRIU before 3.19 copies the descriptor of a mapping and never closes the one
+ * that it was given: in the end the application would have it. By now the
+ * task's own descriptors are there, and one of the same file does as well.
+ */
+static void use_own(const struct vmamap *m, struct vmamap_file *f)
+{
+	pid_t self = getpid();
+	int fd;
+
+	for (fd = 0; fd < m->min_fd; fd++) {
+		if (syscall(SYS_kcmp, self, self, KCMP_FILE, f->fd, fd))
+			continue;
+		close(f->fd);
+		f->fd = fd;
+		break;
+	}
+	f->looked = true;
+}
+
 static int compare_start(const void *key, const void *entry)
 {
 	uint64_t start = *(const uint64_t *)key;
@@ -154,6 +177,8 @@ int vmamap_look_up(struct vmamap *m, uint64_t start, uint64_t old_offset,
 			f->uses--;
 		*fd = vmamap_give(m, f);
 	} else {
+		if (!f->looked)
+			use_own(m, f);
 		*fd = f->fd;
 	}
 	if (*fd < 0)

@@ -24,6 +24,7 @@ struct vmamap_file {
 	int fd;			/* ours; -1: given away */
 	unsigned int uses;	/* mappings still to come */
 	unsigned int wanted;	/* render node images still to come */
+	bool looked;		/* for one that the task has itself */
 };
 
 struct vmamap_entry {
@@ -64,7 +65,8 @@ int vmamap_build(struct vmamap *m, const struct gpucr_img_kfd *img,
 void vmamap_trim(struct vmamap *m);
 /*
  * The mapping that began at start. -ENOENT: none of ours; another -errno is
- * logged. adopted: *fd becomes the caller's, else it stays ours.
+ * logged. adopted: *fd becomes the caller's. Else it is the task's own where it
+ * has one, and where not it stays open: nobody can close it later.
  */
 int vmamap_look_up(struct vmamap *m, uint64_t start, uint64_t old_offset,
 		   bool adopted, uint64_t *new_offset, int *fd);
