@@ -30,7 +30,11 @@ trap cleanup EXIT
 # --- the application -------------------------------------------------------------------------------------------
 
 app_pids() {
-	pgrep -x "vecloop|thunkloop|cpuloop|shareloop" || true
+	# One by one: a pattern of more than 15 characters matches nothing in bookworm's pgrep.
+	local name
+	for name in vecloop thunkloop cpuloop shareloop; do
+		pgrep -x "$name" || true
+	done
 }
 
 # app_start [OPTION]...: $APP in the background, its first step done.
