@@ -3,9 +3,11 @@
  * vecloop: a program that keeps GPUs busy through libdrm_amdgpu and raw KFD
  * ioctls, and finds out when one byte of what they hold is wrong.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "app.h"
 #include "kfd.h"
@@ -100,7 +102,16 @@ static int make_zeros(struct kfd *kfd, unsigned int gpu, uint64_t size)
 	ret = kfd_alloc(kfd, &kfd->gpus[gpu], APP_VRAM, size, &bo);
 	if (ret)
 		return ret;
-	memset(bo.mem, 0, bo.size);
+	/* VRAM is mapped to be read. */
+	ret = mprotect(bo.mem, bo.size, PROT_READ | PROT_WRITE);
+	if (!ret)
+		memset(bo.mem, 0, bo.size);
+	if (!ret)
+		ret = mprotect(bo.mem, bo.size, PROT_READ);
+	if (ret) {
+		app_err("mprotect: %s", strerror(errno));
+		return -errno;
+	}
 	printf("bo gpu %u zeros heap vram va %llx size %llu\n", gpu,
 	       (unsigned long long)(uintptr_t)bo.mem,
 	       (unsigned long long)bo.size);
