@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Command submission. The packets run inside the ioctl, in the caller's
- * address space; as with hardware, a submission that goes wrong is accepted,
- * and WAIT_CS tells.
+ * Command submission: what is refused, what is waited for before, and the
+ * fences. How packets are executed is in cs_run.c.
  */
-#include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <drm/drm_file.h>
@@ -20,82 +19,52 @@
 #define MAX_IBS		49
 #define MAX_IB_DW	0xfffff
 #define MAX_FENCES	65536
-/* As amdgpu's lockup timeouts: for an SDMA packet that waits, for a compute IB. */
-#define LOCKUP		(10 * HZ)
-#define LOCKUP_COMPUTE	(60 * HZ)
-
-struct cs_chunk {
-	u32 id;
-	u32 dw;
-	void *data;
-};
 
 /**
  * struct cs - one CS ioctl
  * @file: caller
- * @fp: the same
- * @ctx: with a reference
- * @list: BOs named, with a reference; may be NULL
- * @chunks: read from user space
- * @nchunks: how many, some of which may not be read yet
- * @ibs: IB chunks seen
- * @ring: of the last of them, by kfdsim_ctx_ring()
- * @uf_bo: where the number of the submission is to be written; may be NULL
- * @uf_offset: and at which byte
- * @ahead: see struct kfdsim_pm4
- * @signals: others than its own fence are to be told that it is over
- * @ready: when its copies are over, as their rate wants
+ * @s: what it submits
+ * @signals: syncobjs are to be told when it is over
  */
 struct cs {
 	struct drm_file *file;
-	struct kfdsim_fpriv *fp;
-	struct kfdsim_ctx *ctx;
-	struct kfdsim_bo_list *list;
-	struct cs_chunk *chunks;
-	u32 nchunks;
-	unsigned int ibs;
-	u32 ring;
-	struct kfdsim_bo *uf_bo;
-	u32 uf_offset;
-	u32 ahead;
+	struct kfdsim_cs *s;
 	bool signals;
-	u64 ready;
 };
 
-static int check_ib(struct cs *cs, const struct cs_chunk *c)
+static int check_ib(struct cs *cs, const struct kfdsim_cs_chunk *c)
 {
 	const struct drm_amdgpu_cs_chunk_ib *ib = c->data;
-	int ring = kfdsim_ctx_ring(cs->fp->gpu, ib->ip_type, ib->ip_instance,
+	int ring = kfdsim_ctx_ring(cs->s->fp->gpu, ib->ip_type, ib->ip_instance,
 				   ib->ring);
 
 	if (ring < 0)
 		return ring;
-	if (++cs->ibs > MAX_IBS || ib->ib_bytes / 4 > MAX_IB_DW || ib->va_start & 3)
+	if (++cs->s->ibs > MAX_IBS || ib->ib_bytes / 4 > MAX_IB_DW || ib->va_start & 3)
 		return -EINVAL;
-	cs->ring = ring;
+	cs->s->ring = ring;
 	return 0;
 }
 
-static int check_fence(struct cs *cs, const struct cs_chunk *c)
+static int check_fence(struct cs *cs, const struct kfdsim_cs_chunk *c)
 {
 	const struct drm_amdgpu_cs_chunk_fence *f = c->data;
 	struct drm_gem_object *obj;
 
-	if (cs->uf_bo)
+	if (cs->s->uf_bo)
 		return -EINVAL;
 	obj = drm_gem_object_lookup(cs->file, f->handle);
 	if (!obj)
 		return -EINVAL;
-	cs->uf_bo = gem_to_kfdsim_bo(obj);
-	cs->uf_offset = f->offset;
-	cs->signals = true;
+	cs->s->uf_bo = gem_to_kfdsim_bo(obj);
+	cs->s->uf_offset = f->offset;
 	if (obj->size != PAGE_SIZE || f->offset > PAGE_SIZE - sizeof(u64) ||
-	    cs->uf_bo->userptr)
+	    cs->s->uf_bo->userptr)
 		return -EINVAL;
 	return 0;
 }
 
-static int check_chunk(struct cs *cs, const struct cs_chunk *c)
+static int check_chunk(struct cs *cs, const struct kfdsim_cs_chunk *c)
 {
 	size_t size = c->dw * sizeof(u32);
 
@@ -107,9 +76,9 @@ static int check_chunk(struct cs *cs, const struct cs_chunk *c)
 		return size < sizeof(struct drm_amdgpu_cs_chunk_fence) ?
 			-EINVAL : check_fence(cs, c);
 	case AMDGPU_CHUNK_ID_BO_HANDLES:
-		if (size < sizeof(struct drm_amdgpu_bo_list_in) || cs->list)
+		if (size < sizeof(struct drm_amdgpu_bo_list_in) || cs->s->list)
 			return -EINVAL;
-		return kfdsim_bo_list_create(cs->file, c->data, &cs->list);
+		return kfdsim_bo_list_create(cs->file, c->data, &cs->s->list);
 	case AMDGPU_CHUNK_ID_DEPENDENCIES:
 	case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
 	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
@@ -123,7 +92,7 @@ static int check_chunk(struct cs *cs, const struct cs_chunk *c)
 	return -EINVAL;
 }
 
-static int read_chunk(struct cs_chunk *c, u64 user)
+static int read_chunk(struct kfdsim_cs_chunk *c, u64 user)
 {
 	struct drm_amdgpu_cs_chunk head;
 	size_t size;
@@ -152,20 +121,20 @@ static int read_chunks(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 
 	if (!in->num_chunks || in->num_chunks > MAX_CHUNKS)
 		return -EINVAL;
-	cs->chunks = kvcalloc(in->num_chunks, sizeof(*cs->chunks), GFP_KERNEL);
-	if (!cs->chunks)
+	cs->s->chunks = kvcalloc(in->num_chunks, sizeof(*cs->s->chunks), GFP_KERNEL);
+	if (!cs->s->chunks)
 		return -ENOMEM;
-	cs->nchunks = in->num_chunks;
+	cs->s->nchunks = in->num_chunks;
 	for (i = 0; i < in->num_chunks; i++) {
 		if (get_user(at, user + i))
 			return -EFAULT;
-		ret = read_chunk(&cs->chunks[i], at);
+		ret = read_chunk(&cs->s->chunks[i], at);
 		if (!ret)
-			ret = check_chunk(cs, &cs->chunks[i]);
+			ret = check_chunk(cs, &cs->s->chunks[i]);
 		if (ret)
 			return ret;
 	}
-	return cs->ibs ? 0 : -EINVAL;
+	return cs->s->ibs ? 0 : -EINVAL;
 }
 
 static int check_bo_list(struct cs *cs, u32 handle)
@@ -173,166 +142,71 @@ static int check_bo_list(struct cs *cs, u32 handle)
 	unsigned int i;
 
 	if (handle) {
-		if (cs->list)
+		if (cs->s->list)
 			return -EINVAL;
-		cs->list = kfdsim_bo_list_get(cs->fp, handle);
-		if (!cs->list)
+		cs->s->list = kfdsim_bo_list_get(cs->s->fp, handle);
+		if (!cs->s->list)
 			return -ENOENT;
 	}
-	for (i = 0; cs->list && i < cs->list->n; i++)
-		if (cs->list->bo[i]->user_mm &&
-		    cs->list->bo[i]->user_mm != current->mm)
+	for (i = 0; cs->s->list && i < cs->s->list->n; i++)
+		if (cs->s->list->bo[i]->user_mm &&
+		    cs->s->list->bo[i]->user_mm != current->mm)
 			return -EPERM;
 	return 0;
 }
 
-/**
- * struct exec - one IB being executed
- * @s: its stream
- * @deadline: when patience ends
- */
-struct exec {
-	struct kfdsim_sdma s;
-	unsigned long deadline;
-};
-
-static bool sdma_stop(struct kfdsim_sdma *s)
+/* A fence by its number on a ring of a context, of which it gets a reference. */
+static int fence_get(struct kfdsim_fpriv *fp, u32 ctx_id, u32 ip_type,
+		     u32 instance, u32 ring, u64 seq, struct kfdsim_fence *f)
 {
-	return fatal_signal_pending(current);
-}
+	int ret;
 
-/* Buffers may call each other for ever. */
-static bool pm4_stop(struct kfdsim_sdma *s)
-{
-	const struct exec *e = container_of(s, struct exec, s);
-
-	return fatal_signal_pending(current) || time_after(jiffies, e->deadline);
-}
-
-/* A packet waits, or was stopped. Return: 0 try again; -EINTR; -ETIME. */
-static int exec_again(const struct exec *e)
-{
-	if (fatal_signal_pending(current))
-		return -EINTR;
-	if (time_after(jiffies, e->deadline))
-		return -ETIME;
-	usleep_range(100, 200);
-	return 0;
-}
-
-static int run_sdma(struct exec *e, const u32 *dw, u32 ndw)
-{
-	u32 i = 0;
-	int n;
-
-	while (i < ndw) {
-		n = kfdsim_sdma_exec(&e->s, dw + i, ndw - i);
-		if (n == -EAGAIN)
-			n = exec_again(e);
-		if (n == -ENODATA)
-			return -EINVAL;
-		if (n < 0)
-			return n;
-		if (n)
-			e->deadline = jiffies + LOCKUP;
-		i += n;
-		if (fatal_signal_pending(current))
-			return -EINTR;
+	f->ctx = kfdsim_ctx_get(fp, ctx_id);
+	if (!f->ctx)
+		return -EINVAL;
+	ret = kfdsim_ctx_ring(fp->gpu, ip_type, instance, ring);
+	if (ret < 0) {
+		kfdsim_ctx_put(f->ctx);
+		return ret;
 	}
+	f->ring = ret;
+	f->seq = seq == ~0ULL ? kfdsim_ctx_last(f->ctx, f->ring) : seq;
 	return 0;
 }
 
-static int run_sdma_ib(struct exec *e, u64 va, size_t size)
+/* How the other one ends does not matter, but it must have been made. */
+static int wait_dep(struct kfdsim_fpriv *fp,
+		    const struct drm_amdgpu_cs_chunk_dep *d)
 {
-	u32 *dw = kvmalloc(size, GFP_KERNEL);
+	struct kfdsim_fence f;
+	u32 first;
 	int ret;
 
-	if (!dw)
-		return -ENOMEM;
-	ret = kfdsim_vm_rw(e->s.vm, va, dw, size, false, &e->s.fault_va);
-	if (!ret)
-		ret = run_sdma(e, dw, size / 4);
-	kvfree(dw);
+	ret = fence_get(fp, d->ctx_id, d->ip_type, d->ip_instance, d->ring,
+			d->handle, &f);
+	if (ret)
+		return ret;
+	if (f.seq > kfdsim_ctx_last(f.ctx, f.ring))
+		ret = -EINVAL;
+	else if (kfdsim_fences_wait(&f, 1, true, U64_MAX, &first) == -ERESTARTSYS)
+		ret = -ERESTARTSYS;
+	kfdsim_ctx_put(f.ctx);
 	return ret;
 }
 
-/* ahead: NULL on a compute ring */
-static int run_pm4_ib(struct exec *e, u64 va, size_t size, u32 *ahead)
-{
-	struct kfdsim_pm4 p = { .s = &e->s, .ahead = ahead };
-	int ret;
-
-	do {
-		ret = kfdsim_pm4_run(&p, va, size / 4);
-		if (ret == -EAGAIN)
-			ret = exec_again(e) ?: -EAGAIN;
-	} while (ret == -EAGAIN);
-	kfdsim_pm4_release(&p);
-	return ret;
-}
-
-static int run_ib(struct cs *cs, const struct drm_amdgpu_cs_chunk_ib *ib)
-{
-	bool pm4 = ib->ip_type != AMDGPU_HW_IP_DMA;
-	bool gfx = ib->ip_type == AMDGPU_HW_IP_GFX;
-	struct kfdsim_fpriv *fp = cs->fp;
-	struct exec e = {
-		.s.vm = fp->vm,
-		.s.gpu = fp->gpu,
-		.s.bytes = pm4 ? &fp->gpu->pm4_bytes : &fp->gpu->sdma_bytes,
-		/* A syncobj and a user fence are told as the ioctl returns. */
-		.s.ready = cs->signals ? NULL : &cs->ready,
-		.s.stop = pm4 ? pm4_stop : sdma_stop,
-		.deadline = jiffies + (pm4 ? LOCKUP_COMPUTE : LOCKUP),
-	};
-	size_t size = ib->ib_bytes & ~3U;
-	int ret;
-
-	if (!size)
-		return 0;
-	ret = pm4 ? run_pm4_ib(&e, ib->va_start, size, gfx ? &cs->ahead : NULL) :
-		    run_sdma_ib(&e, ib->va_start, size);
-	if (ret == -EFAULT)
-		atomic64_set(&fp->fault_va, e.s.fault_va);
-	return ret;
-}
-
-static int run_ibs(struct cs *cs)
-{
-	u32 i;
-	int ret;
-
-	for (i = 0; i < cs->nchunks; i++) {
-		if (cs->chunks[i].id != AMDGPU_CHUNK_ID_IB)
-			continue;
-		ret = run_ib(cs, cs->chunks[i].data);
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
-static int wait_chunk(struct cs *cs, const struct cs_chunk *c)
+static int wait_chunk(struct cs *cs, const struct kfdsim_cs_chunk *c)
 {
 	const struct drm_amdgpu_cs_chunk_syncobj *tl = c->data;
 	const struct drm_amdgpu_cs_chunk_dep *dep = c->data;
 	const struct drm_amdgpu_cs_chunk_sem *sem = c->data;
 	size_t i, size = c->dw * sizeof(u32);
-	struct kfdsim_ctx *ctx;
 	int ret = 0;
 
 	switch (c->id) {
 	case AMDGPU_CHUNK_ID_DEPENDENCIES:
 	case AMDGPU_CHUNK_ID_SCHEDULED_DEPENDENCIES:
-		for (i = 0; i < size / sizeof(*dep) && !ret; i++) {
-			ctx = kfdsim_ctx_get(cs->fp, dep[i].ctx_id);
-			if (!ctx)
-				return -EINVAL;
-			kfdsim_ctx_put(ctx);
-			ret = kfdsim_ctx_ring(cs->fp->gpu, dep[i].ip_type,
-					      dep[i].ip_instance, dep[i].ring);
-			ret = min(ret, 0);
-		}
+		for (i = 0; i < size / sizeof(*dep) && !ret; i++)
+			ret = wait_dep(cs->s->fp, &dep[i]);
 		break;
 	case AMDGPU_CHUNK_ID_SYNCOBJ_IN:
 		for (i = 0; i < size / sizeof(*sem) && !ret; i++)
@@ -347,7 +221,7 @@ static int wait_chunk(struct cs *cs, const struct cs_chunk *c)
 	return ret;
 }
 
-static int signal_chunk(struct cs *cs, const struct cs_chunk *c)
+static int signal_chunk(struct cs *cs, const struct kfdsim_cs_chunk *c)
 {
 	const struct drm_amdgpu_cs_chunk_syncobj *tl = c->data;
 	const struct drm_amdgpu_cs_chunk_sem *sem = c->data;
@@ -365,31 +239,17 @@ static int signal_chunk(struct cs *cs, const struct cs_chunk *c)
 }
 
 static int for_chunks(struct cs *cs,
-		      int (*fn)(struct cs *cs, const struct cs_chunk *c))
+		      int (*fn)(struct cs *cs, const struct kfdsim_cs_chunk *c))
 {
 	u32 i;
 	int ret;
 
-	for (i = 0; i < cs->nchunks; i++) {
-		ret = fn(cs, &cs->chunks[i]);
+	for (i = 0; i < cs->s->nchunks; i++) {
+		ret = fn(cs, &cs->s->chunks[i]);
 		if (ret)
 			return ret;
 	}
 	return 0;
-}
-
-static void cs_release(struct cs *cs)
-{
-	u32 i;
-
-	for (i = 0; i < cs->nchunks; i++)
-		kvfree(cs->chunks[i].data);
-	kvfree(cs->chunks);
-	if (cs->list)
-		kfdsim_bo_list_put(cs->list);
-	if (cs->uf_bo)
-		kfdsim_bo_put(cs->uf_bo);
-	kfdsim_ctx_put(cs->ctx);
 }
 
 /* Only what is named comes back; the rest is used where it is. */
@@ -398,28 +258,9 @@ static int use_bos(struct cs *cs)
 	unsigned int i;
 	int ret = 0;
 
-	for (i = 0; cs->list && i < cs->list->n && !ret; i++)
-		ret = kfdsim_place_use(cs->list->bo[i]);
+	for (i = 0; cs->s->list && i < cs->s->list->n && !ret; i++)
+		ret = kfdsim_place_use(cs->s->list->bo[i]);
 	return ret;
-}
-
-/*
- * Wait until the time ready, but not longer than until timeout_ns.
- * Return: 0, it is over; 1, timed out; -ERESTARTSYS.
- */
-static int wait_ready(u64 ready, u64 timeout_ns)
-{
-	ktime_t until = ns_to_ktime(min(ready, timeout_ns));
-
-	while (ktime_get_ns() < ready) {
-		if (ktime_get_ns() >= timeout_ns)
-			return 1;
-		if (signal_pending(current))
-			return -ERESTARTSYS;
-		set_current_state(TASK_INTERRUPTIBLE);
-		schedule_hrtimeout(&until, HRTIMER_MODE_ABS);
-	}
-	return 0;
 }
 
 /* Everything that can be refused, and the waits. */
@@ -427,7 +268,7 @@ static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 {
 	int ret;
 
-	if (READ_ONCE(cs->ctx->guilty))
+	if (READ_ONCE(cs->s->ctx->guilty))
 		return -ECANCELED;
 	ret = kfdsim_fault("cs-submit");
 	if (!ret)
@@ -438,62 +279,72 @@ static int cs_prepare(struct cs *cs, const struct drm_amdgpu_cs_in *in)
 		ret = use_bos(cs);
 	if (!ret)
 		ret = for_chunks(cs, wait_chunk);
-	if (!ret)
-		ret = wait_ready(kfdsim_ctx_room(cs->ctx, cs->ring), U64_MAX);
 	return ret;
 }
 
-static int cs_run(struct cs *cs, union drm_amdgpu_cs *args)
+/* A syncobj gets a fence that has signalled: the ioctl takes that long then. */
+static int signal_when_over(struct cs *cs)
 {
-	int error = run_ibs(cs);
-	u64 seq = kfdsim_ctx_done(cs->ctx, cs->ring, error, cs->ready);
+	struct kfdsim_fence f = {
+		.ctx = cs->s->ctx, .ring = cs->s->ring, .seq = cs->s->seq,
+	};
+	u32 first;
+	int ret;
 
-	if (cs->uf_bo)
-		kfdsim_bo_rw(cs->uf_bo, cs->uf_offset, &seq, sizeof(seq), true);
-	memset(args, 0, sizeof(*args));
-	args->out.handle = seq;
+	ret = kfdsim_fences_wait(&f, 1, true, U64_MAX, &first);
+	/* it was accepted, and cannot be made once more */
+	if (ret == -ERESTARTSYS)
+		return -EINTR;
 	return for_chunks(cs, signal_chunk);
+}
+
+static struct kfdsim_cs *cs_create(struct kfdsim_fpriv *fp, u32 ctx_id)
+{
+	struct kfdsim_ctx *ctx = kfdsim_ctx_get(fp, ctx_id);
+	struct kfdsim_cs *s;
+
+	if (!ctx)
+		return ERR_PTR(-EINVAL);
+	s = kzalloc(sizeof(*s), GFP_KERNEL);
+	if (!s) {
+		kfdsim_ctx_put(ctx);
+		return ERR_PTR(-ENOMEM);
+	}
+	kref_init(&s->ref);
+	s->fp = fp;
+	s->ctx = ctx;
+	s->mm = current->mm;
+	mmgrab(s->mm);
+	s->lead = get_task_struct(current->group_leader);
+	return s;
 }
 
 KFDSIM_IOCTL(kfdsim_cs_ioctl)
 {
 	union drm_amdgpu_cs *args = data;
-	struct cs cs = {
-		.file = file,
-		.fp = file->driver_priv,
-	};
+	struct cs cs = { .file = file };
 	int ret;
 
-	cs.ctx = kfdsim_ctx_get(cs.fp, args->in.ctx_id);
-	if (!cs.ctx)
-		return -EINVAL;
+	cs.s = cs_create(file->driver_priv, args->in.ctx_id);
+	if (IS_ERR(cs.s))
+		return PTR_ERR(cs.s);
 	ret = cs_prepare(&cs, &args->in);
 	if (!ret)
-		ret = cs_run(&cs, args);
-	cs_release(&cs);
-	return ret;
-}
-
-/* How a submission ended, and in *ready when its fence signals. */
-static int fence_result(struct kfdsim_fpriv *fp,
-			const struct drm_amdgpu_fence *f, u64 *ready)
-{
-	struct kfdsim_ctx *ctx = kfdsim_ctx_get(fp, f->ctx_id);
-	int ret;
-
-	if (!ctx)
-		return -EINVAL;
-	ret = kfdsim_ctx_ring(fp->gpu, f->ip_type, f->ip_instance, f->ring);
-	if (ret >= 0)
-		ret = kfdsim_ctx_result(ctx, ret, f->seq_no, ready);
-	kfdsim_ctx_put(ctx);
+		ret = kfdsim_cs_start(cs.s);
+	if (!ret) {
+		memset(args, 0, sizeof(*args));
+		args->out.handle = cs.s->seq;
+	}
+	if (!ret && cs.signals)
+		ret = signal_when_over(&cs);
+	kfdsim_cs_put(cs.s);
 	return ret;
 }
 
 /*
  * The fault point "fence-never": wait until the timeout, an absolute time, for
  * what does not come.
- * Return: 0, the wait goes on as usual; 1, timed out; -ERESTARTSYS.
+ * Return: 0, the wait goes on as usual; KFDSIM_BUSY, timed out; -ERESTARTSYS.
  */
 static int fence_never(u64 timeout_ns)
 {
@@ -504,27 +355,30 @@ static int fence_never(u64 timeout_ns)
 		if (signal_pending(current))
 			return -ERESTARTSYS;
 	}
-	return 1;
+	return KFDSIM_BUSY;
+}
+
+static int wait_for(struct kfdsim_fence *f, u32 n, bool all, u64 timeout_ns,
+		    u32 *first)
+{
+	int ret = fence_never(timeout_ns);
+
+	return ret ?: kfdsim_fences_wait(f, n, all, timeout_ns, first);
 }
 
 KFDSIM_IOCTL(kfdsim_wait_cs_ioctl)
 {
 	union drm_amdgpu_wait_cs *args = data;
-	struct drm_amdgpu_fence f = {
-		.ctx_id = args->in.ctx_id,
-		.ip_type = args->in.ip_type,
-		.ip_instance = args->in.ip_instance,
-		.ring = args->in.ring,
-		.seq_no = args->in.handle,
-	};
-	u64 ready;
+	struct kfdsim_fence f;
+	u32 first;
 	int ret;
 
-	ret = fence_result(file->driver_priv, &f, &ready);
-	if (!ret)
-		ret = fence_never(args->in.timeout);
-	if (!ret)
-		ret = wait_ready(ready, args->in.timeout);
+	ret = fence_get(file->driver_priv, args->in.ctx_id, args->in.ip_type,
+			args->in.ip_instance, args->in.ring, args->in.handle, &f);
+	if (ret)
+		return ret;
+	ret = wait_for(&f, 1, true, args->in.timeout, &first);
+	kfdsim_ctx_put(f.ctx);
 	if (ret < 0)
 		return ret;
 	memset(args, 0, sizeof(*args));
@@ -532,63 +386,61 @@ KFDSIM_IOCTL(kfdsim_wait_cs_ioctl)
 	return 0;
 }
 
-/*
- * When n fences have signalled, or one has, and which that is.
- * Return: 0, or how one of them failed.
- */
-static int fences_ready(struct kfdsim_fpriv *fp,
-			const struct drm_amdgpu_fence __user *user, u32 n,
-			bool all, u64 *ready, u32 *first)
+static void fences_put(struct kfdsim_fence *f, u32 n)
 {
-	struct drm_amdgpu_fence f;
-	u64 one;
-	u32 i;
-	int ret;
+	while (n--)
+		kfdsim_ctx_put(f[n].ctx);
+	kvfree(f);
+}
 
-	*ready = 0;
-	*first = 0;
+static int fences_get(struct kfdsim_fpriv *fp,
+		      const struct drm_amdgpu_fence __user *user, u32 n,
+		      struct kfdsim_fence **ret)
+{
+	struct kfdsim_fence *f = kvcalloc(n + 1, sizeof(*f), GFP_KERNEL);
+	struct drm_amdgpu_fence one;
+	int err = 0;
+	u32 i;
+
+	if (!f)
+		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		if (copy_from_user(&f, user + i, sizeof(f)))
-			return -EFAULT;
-		ret = fence_result(fp, &f, &one);
-		if (ret)
-			return ret;
-		if (all) {
-			*ready = max(*ready, one);
-		} else if (!i || one < *ready) {
-			*ready = one;
-			*first = i;
+		err = copy_from_user(&one, user + i, sizeof(one)) ? -EFAULT :
+		      fence_get(fp, one.ctx_id, one.ip_type, one.ip_instance,
+				one.ring, one.seq_no, &f[i]);
+		if (err) {
+			fences_put(f, i);
+			return err;
 		}
-		if (!all && one <= ktime_get_ns())
-			break;
 	}
+	*ret = f;
 	return 0;
 }
 
 KFDSIM_IOCTL(kfdsim_wait_fences_ioctl)
 {
 	union drm_amdgpu_wait_fences *args = data;
-	const struct drm_amdgpu_fence __user *user =
-		u64_to_user_ptr(args->in.fences);
-	u32 first, n = args->in.fence_count;
-	u64 ready;
+	u32 first = 0, n = args->in.fence_count;
+	struct kfdsim_fence *f;
 	int ret;
 
 	/* none to wait for: before 7.2 that is an error for "any" only */
 	if (n > MAX_FENCES ||
 	    (!n && (!args->in.wait_all || kfdsim_personality >= KFDSIM_7_2)))
 		return -EINVAL;
-	ret = fences_ready(file->driver_priv, user, n, args->in.wait_all,
-			   &ready, &first);
-	if (!ret && n)
-		ret = fence_never(args->in.timeout_ns);
-	if (!ret)
-		ret = wait_ready(ready, args->in.timeout_ns);
+	ret = fences_get(file->driver_priv, u64_to_user_ptr(args->in.fences), n, &f);
+	if (ret)
+		return ret;
+	if (n)
+		ret = wait_for(f, n, args->in.wait_all, args->in.timeout_ns, &first);
+	fences_put(f, n);
 	if (ret < 0)
 		return ret;
+	if (ret || args->in.wait_all)
+		first = 0;
 	memset(args, 0, sizeof(*args));
 	args->out.status = !ret;	/* 1: signalled */
-	args->out.first_signaled = ret ? 0 : first;
+	args->out.first_signaled = first;
 	return 0;
 }
 
@@ -612,18 +464,22 @@ static int fence_to_syncobj(struct drm_file *file, bool as_fd, u32 *out)
 
 /*
  * Sync files are not given: they would outlive the module's DRM device. A
- * syncobj holds a fence that has signalled, so one that is busy is waited for.
+ * syncobj gets a fence that has signalled, so one that is busy is waited for.
  */
 KFDSIM_IOCTL(kfdsim_fence_to_handle_ioctl)
 {
 	union drm_amdgpu_fence_to_handle *args = data;
-	u32 what = args->in.what;
-	u64 ready;
+	const struct drm_amdgpu_fence *in = &args->in.fence;
+	u32 first, what = args->in.what;
+	struct kfdsim_fence f;
 	int ret;
 
-	ret = fence_result(file->driver_priv, &args->in.fence, &ready);
-	if (!ret)
-		ret = wait_ready(ready, U64_MAX);
+	ret = fence_get(file->driver_priv, in->ctx_id, in->ip_type,
+			in->ip_instance, in->ring, in->seq_no, &f);
+	if (ret)
+		return ret;
+	ret = kfdsim_fences_wait(&f, 1, true, U64_MAX, &first);
+	kfdsim_ctx_put(f.ctx);
 	if (ret)
 		return ret;
 	switch (what) {

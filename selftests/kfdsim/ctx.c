@@ -15,8 +15,11 @@ static struct kfdsim_ctx *ctx_create(void)
 		return NULL;
 	kref_init(&ctx->ref);
 	spin_lock_init(&ctx->lock);
-	for (i = 0; i < KFDSIM_RINGS; i++)
+	for (i = 0; i < KFDSIM_RINGS; i++) {
+		ctx->ring[i].ctx = ctx;
 		ctx->ring[i].next = 1;
+		kfdsim_cs_init_ring(&ctx->ring[i]);
+	}
 	return ctx;
 }
 
@@ -68,47 +71,68 @@ int kfdsim_ctx_ring(const struct kfdsim_gpu *gpu, u32 ip_type, u32 instance,
 	return -EINVAL;
 }
 
-u64 kfdsim_ctx_room(struct kfdsim_ctx *ctx, u32 ring)
+bool kfdsim_ctx_push(struct kfdsim_ring_state *r, struct kfdsim_cs *cs)
 {
-	struct kfdsim_ring_state *r = &ctx->ring[ring];
-	u64 ready;
+	bool room;
 
-	spin_lock(&ctx->lock);
-	ready = r->ready[r->next % KFDSIM_FENCES];
-	spin_unlock(&ctx->lock);
-	return ready;
+	spin_lock(&r->ctx->lock);
+	room = r->next - r->done <= KFDSIM_FENCES;
+	if (room) {
+		cs->seq = r->next++;
+		list_add_tail(&cs->node, &r->queue);
+	}
+	spin_unlock(&r->ctx->lock);
+	return room;
 }
 
-u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error, u64 ready)
+struct kfdsim_cs *kfdsim_ctx_pop(struct kfdsim_ring_state *r)
+{
+	struct kfdsim_cs *cs;
+
+	spin_lock(&r->ctx->lock);
+	cs = list_first_entry_or_null(&r->queue, struct kfdsim_cs, node);
+	if (cs)
+		list_del(&cs->node);
+	spin_unlock(&r->ctx->lock);
+	return cs;
+}
+
+void kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, u64 seq, int error)
 {
 	struct kfdsim_ring_state *r = &ctx->ring[ring];
-	u64 seq;
 
 	spin_lock(&ctx->lock);
-	seq = r->next++;
 	r->error[seq % KFDSIM_FENCES] = error;
-	r->ready[seq % KFDSIM_FENCES] = ready;
+	r->done = seq;
 	if (error)
 		ctx->guilty = true;
 	spin_unlock(&ctx->lock);
-	return seq;
 }
 
-int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq, u64 *ready)
+u64 kfdsim_ctx_last(struct kfdsim_ctx *ctx, u32 ring)
+{
+	u64 last;
+
+	spin_lock(&ctx->lock);
+	last = ctx->ring[ring].next - 1;
+	spin_unlock(&ctx->lock);
+	return last;
+}
+
+int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq)
 {
 	struct kfdsim_ring_state *r = &ctx->ring[ring];
-	int ret = 0;
+	int ret;
 
-	*ready = 0;
 	spin_lock(&ctx->lock);
-	if (seq == ~0ULL)
-		seq = r->next - 1;
-	if (seq >= r->next) {
+	if (seq >= r->next)
 		ret = -EINVAL;
-	} else if (seq + KFDSIM_FENCES >= r->next) {
+	else if (seq > r->done)
+		ret = KFDSIM_BUSY;
+	else if (seq + KFDSIM_FENCES <= r->done)
+		ret = 0;
+	else
 		ret = r->error[seq % KFDSIM_FENCES];
-		*ready = r->ready[seq % KFDSIM_FENCES];
-	}
 	spin_unlock(&ctx->lock);
 	return ret;
 }

@@ -80,6 +80,8 @@ void kfdsim_gem_close(struct drm_gem_object *obj, struct drm_file *file)
 	struct kfdsim_fpriv *fp = file->driver_priv;
 	struct kfdsim_boref *ref;
 
+	/* Who is being killed does not care how its submissions end. */
+	kfdsim_cs_wait_bo(fp, bo, U64_MAX);
 	mutex_lock(&fp->lock);
 	ref = xa_load(&fp->refs, kfdsim_ref_key(bo));
 	/* A handle may be closed, by a guess, before DRM has called open. */
@@ -278,16 +280,20 @@ KFDSIM_IOCTL(kfdsim_gem_userptr_ioctl)
 	return ret;
 }
 
-/* Submissions are over when their ioctl is. */
 KFDSIM_IOCTL(kfdsim_gem_wait_idle_ioctl)
 {
 	union drm_amdgpu_gem_wait_idle *args = data;
 	struct kfdsim_bo *bo = bo_lookup(file, args->in.handle);
+	int ret;
 
 	if (!bo)
 		return -ENOENT;
+	ret = kfdsim_cs_wait_bo(file->driver_priv, bo, args->in.timeout);
 	kfdsim_bo_put(bo);
+	if (ret < 0)
+		return ret;
 	memset(args, 0, sizeof(*args));
+	args->out.status = ret;		/* 1: still busy */
 	return 0;
 }
 
@@ -455,6 +461,16 @@ static int va_signal(struct drm_file *file, const struct kfdsim_gem_va *args)
 				     args->vm_timeline_point);
 }
 
+/* A mapping stays until the submissions that were made before are over. */
+static int va_settle(struct kfdsim_fpriv *fp, const struct kfdsim_gem_va *args,
+		     struct kfdsim_bo *bo)
+{
+	if (args->operation == AMDGPU_VA_OP_MAP)
+		return 0;
+	return kfdsim_cs_wait_bo(fp, args->operation == AMDGPU_VA_OP_UNMAP ?
+				 bo : NULL, U64_MAX);
+}
+
 /* bo: NULL for what has none */
 static int va_do(struct kfdsim_fpriv *fp, const struct kfdsim_gem_va *args,
 		 struct kfdsim_bo *bo)
@@ -486,6 +502,8 @@ KFDSIM_IOCTL(kfdsim_gem_va_ioctl)
 			return -ENOENT;
 	}
 	ret = va_wait(file, args);
+	if (!ret)
+		ret = va_settle(file->driver_priv, args, bo);
 	if (!ret)
 		ret = va_do(file->driver_priv, args, bo);
 	if (!ret)

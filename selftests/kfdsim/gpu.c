@@ -74,6 +74,7 @@ static void drm_postclose_file(struct drm_device *dev, struct drm_file *file)
 {
 	struct kfdsim_fpriv *fp = file->driver_priv;
 
+	kfdsim_cs_close(fp);
 	kfdsim_ctx_release_all(fp);
 	kfdsim_bo_list_release_all(fp);
 	kfdsim_gem_release_refs(fp);

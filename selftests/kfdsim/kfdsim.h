@@ -288,6 +288,7 @@ u32 kfdsim_gpu_domain(const struct kfdsim_gpu *gpu);
  * @userptr: user memory: no pages, no mmap, no export
  * @borrowed: pages of somebody else's: no mmap, no export, no poison
  * @written: called when a GPU has written to it; may be NULL; any context
+ * @busy: submissions in flight that name it
  * @kfd_priv: for the KFD side
  */
 struct kfdsim_bo {
@@ -306,6 +307,7 @@ struct kfdsim_bo {
 	bool userptr;
 	bool borrowed;
 	void (*written)(struct kfdsim_bo *bo);
+	atomic_t busy;
 	void *kfd_priv;
 };
 
@@ -403,8 +405,6 @@ int kfdsim_vm_rw(struct kfdsim_vm *vm, u64 va, void *buf, size_t len, bool write
  * @gpu: whose counters move
  * @bytes: counter of what is written, one of @gpu's
  * @trap: called for an interrupt with its context id; may be NULL
- * @ready: where set, copies do not take as long as a limited rate wants, and
- *	when they would have been over is written there
  * @stop: asked between packets and at least every 64 KiB within a copy; true
  *	makes kfdsim_sdma_exec() return -EAGAIN; may be NULL
  * @priv: for trap and stop
@@ -417,7 +417,6 @@ struct kfdsim_sdma {
 	struct kfdsim_gpu *gpu;
 	atomic64_t *bytes;
 	void (*trap)(struct kfdsim_sdma *s, u32 int_ctx);
-	u64 *ready;
 	bool (*stop)(struct kfdsim_sdma *s);
 	void *priv;
 	u64 done;

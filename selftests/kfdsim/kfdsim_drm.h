@@ -37,6 +37,8 @@
 				 AMDGPU_GEM_DOMAIN_OA)
 
 struct pci_driver;
+struct kfdsim_cs;
+struct kfdsim_ctx;
 
 /**
  * struct kfdsim_gem - a BO with what only GEM ioctls ask of it
@@ -90,6 +92,9 @@ struct kfdsim_boref {
  * @bo_lists: id to struct kfdsim_bo_list, by its own lock
  * @fault_va: address of the last fault of a submission, 0 for none
  * @vmid_reserved: RESERVE_VMID was asked for
+ * @inflight: submissions that are not over
+ * @unlisted: those of them that named no BOs
+ * @closing: they are to end soon
  */
 struct kfdsim_fpriv {
 	struct kfdsim_gpu *gpu;
@@ -101,6 +106,9 @@ struct kfdsim_fpriv {
 	struct xarray bo_lists;
 	atomic64_t fault_va;
 	bool vmid_reserved;
+	atomic_t inflight;
+	atomic_t unlisted;
+	bool closing;
 };
 
 /* pci.c: one root bus per GPU in PCI domain 1, so that each has a bus number. */
@@ -203,22 +211,25 @@ KFDSIM_IOCTL(kfdsim_fence_to_handle_ioctl);
 
 /**
  * struct kfdsim_ring_state - submissions of one context to one ring
+ * @ctx: whose
  * @next: number that the next submission gets; the first is 1
- * @error: outcome of the last KFDSIM_FENCES submissions
- * @ready: when each is over, CLOCK_MONOTONIC in ns; 0: it is
- *
- * Submissions run inside the ioctl, so what a numbered one does is done. Where
- * copies have a rate, its fence is busy for as long as they would have taken.
+ * @done: of the last that is over
+ * @error: outcome of the last KFDSIM_FENCES that are over
+ * @queue: of struct kfdsim_cs, by number, those that have not begun
+ * @work: executes them
  */
 struct kfdsim_ring_state {
+	struct kfdsim_ctx *ctx;
 	u64 next;
+	u64 done;
 	int error[KFDSIM_FENCES];
-	u64 ready[KFDSIM_FENCES];
+	struct list_head queue;
+	struct work_struct work;
 };
 
 /**
  * struct kfdsim_ctx - a submission context
- * @lock: protects all below
+ * @lock: protects all below but works
  * @ring: by kfdsim_ctx_ring()
  * @guilty: a submission failed; further ones are -ECANCELED, as after a reset
  */
@@ -237,15 +248,19 @@ void kfdsim_ctx_release_all(struct kfdsim_fpriv *fp);
 /* Index in kfdsim_ctx.ring; -EINVAL: no such engine, instance or ring. */
 int kfdsim_ctx_ring(const struct kfdsim_gpu *gpu, u32 ip_type, u32 instance,
 		    u32 ring);
-/* Record a submission whose fence is busy until ready; returns its number. */
-u64 kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, int error, u64 ready);
+/* Number a submission and put it at the end; false: KFDSIM_FENCES are there. */
+bool kfdsim_ctx_push(struct kfdsim_ring_state *r, struct kfdsim_cs *cs);
+/* Take the first, or NULL. */
+struct kfdsim_cs *kfdsim_ctx_pop(struct kfdsim_ring_state *r);
+/* It is over. */
+void kfdsim_ctx_done(struct kfdsim_ctx *ctx, u32 ring, u64 seq, int error);
 /*
- * Outcome of submission seq, and in *ready when its fence signals; -EINVAL
- * where it was never made.
+ * Outcome of submission seq; KFDSIM_BUSY; -EINVAL where it was never made.
  */
-int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq, u64 *ready);
-/* When the ring has room for one more: KFDSIM_FENCES may be busy. */
-u64 kfdsim_ctx_room(struct kfdsim_ctx *ctx, u32 ring);
+#define KFDSIM_BUSY	1
+int kfdsim_ctx_result(struct kfdsim_ctx *ctx, u32 ring, u64 seq);
+/* The last number that was given. */
+u64 kfdsim_ctx_last(struct kfdsim_ctx *ctx, u32 ring);
 
 /**
  * struct kfdsim_bo_list - BOs named for a submission, a reference each
@@ -255,6 +270,89 @@ struct kfdsim_bo_list {
 	unsigned int n;
 	struct kfdsim_bo *bo[];
 };
+
+/**
+ * struct kfdsim_cs_chunk - one chunk of a submission
+ * @id: AMDGPU_CHUNK_ID_*
+ * @dw: its length in dwords
+ * @data: a copy of it
+ */
+struct kfdsim_cs_chunk {
+	u32 id;
+	u32 dw;
+	void *data;
+};
+
+/**
+ * struct kfdsim_cs - one submission
+ * @ref: of the ioctl and of the worker
+ * @fp: where it was made; valid while it is in flight
+ * @ctx: with a reference
+ * @mm: whose address space user memory is in; mm_count is held
+ * @lead: leader of the process that made it, with a reference
+ * @list: BOs named, with a reference; may be NULL
+ * @chunks: read from user space
+ * @nchunks: how many, some of which may not be read yet
+ * @ibs: IB chunks seen
+ * @ring: of the last of them, by kfdsim_ctx_ring()
+ * @uf_bo: where the number of the submission is to be written; may be NULL
+ * @uf_offset: and at which byte
+ * @ahead: see struct kfdsim_pm4
+ * @seq: its number
+ * @node: in kfdsim_ring_state.queue
+ */
+struct kfdsim_cs {
+	struct kref ref;
+	struct kfdsim_fpriv *fp;
+	struct kfdsim_ctx *ctx;
+	struct mm_struct *mm;
+	struct task_struct *lead;
+	struct kfdsim_bo_list *list;
+	struct kfdsim_cs_chunk *chunks;
+	u32 nchunks;
+	unsigned int ibs;
+	u32 ring;
+	struct kfdsim_bo *uf_bo;
+	u32 uf_offset;
+	u32 ahead;
+	u64 seq;
+	struct list_head node;
+};
+
+/**
+ * struct kfdsim_fence - a submission that is waited for
+ */
+struct kfdsim_fence {
+	struct kfdsim_ctx *ctx;		/* with a reference */
+	u32 ring;
+	u64 seq;
+};
+
+/* cs_run.c */
+int kfdsim_cs_init(void);
+void kfdsim_cs_exit(void);
+void kfdsim_cs_init_ring(struct kfdsim_ring_state *r);
+/*
+ * Hand a submission to the workers, once its ring has room; numbers it.
+ * -ERESTARTSYS. The caller keeps its reference.
+ */
+int kfdsim_cs_start(struct kfdsim_cs *cs);
+void kfdsim_cs_put(struct kfdsim_cs *cs);
+/*
+ * Wait for all of n submissions, or for one, until timeout_ns, a point in time.
+ * Return: 0; the error of the one that *first is; KFDSIM_BUSY, timed out;
+ * -ERESTARTSYS.
+ */
+int kfdsim_fences_wait(struct kfdsim_fence *f, u32 n, bool all, u64 timeout_ns,
+		       u32 *first);
+/*
+ * Wait until no submission uses a BO, or for NULL until none of the file's is in
+ * flight. 0, KFDSIM_BUSY, or -ERESTARTSYS when killed.
+ */
+int kfdsim_cs_wait_bo(struct kfdsim_fpriv *fp, struct kfdsim_bo *bo,
+		      u64 timeout_ns);
+/* The end of a file: what is in flight is stopped, and waited for. */
+void kfdsim_cs_close(struct kfdsim_fpriv *fp);
 
 /* bo_list.c */
 int kfdsim_bo_list_create(struct drm_file *file,
@@ -271,6 +369,6 @@ int kfdsim_syncobj_exists(struct drm_file *file, u32 handle);
 int kfdsim_syncobj_signal(struct drm_file *file, u32 handle, u64 point);
 
 /* rate.c */
-void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes, u64 *ready);
+void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes);
 
 #endif

@@ -5,7 +5,7 @@
 #include <linux/path.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
-#include "kfdsim.h"
+#include "kfdsim_drm.h"
 
 static char *personality;
 module_param(personality, charp, 0444);
@@ -84,9 +84,12 @@ static int __init kfdsim_init(void)
 		ret = check_alone();
 	if (ret)
 		return ret;
-	ret = kfdsim_gpus_init();
+	ret = kfdsim_cs_init();
 	if (ret)
 		return ret;
+	ret = kfdsim_gpus_init();
+	if (ret)
+		goto err_cs;
 	ret = kfdsim_kfd_init();
 	if (ret)
 		goto err_gpus;
@@ -101,6 +104,8 @@ err_kfd:
 	kfdsim_kfd_exit();
 err_gpus:
 	kfdsim_gpus_exit();
+err_cs:
+	kfdsim_cs_exit();
 	return ret;
 }
 
@@ -109,6 +114,7 @@ static void __exit kfdsim_exit(void)
 	kfdsim_debugfs_exit();
 	kfdsim_kfd_exit();
 	kfdsim_gpus_exit();
+	kfdsim_cs_exit();
 }
 
 module_init(kfdsim_init);

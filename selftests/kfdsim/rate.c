@@ -20,12 +20,10 @@ MODULE_PARM_DESC(copy_mbps, "10^6 bytes per second that the copies of one GPU ge
  * kfdsim_rate_wait() - have the engines of a GPU be busy with bytes
  * @gpu: whose
  * @bytes: copied just now
- * @ready: NULL, or where to write when that is over (CLOCK_MONOTONIC, in ns),
- *	rather than to wait for it
  *
  * May sleep, with none of our locks held.
  */
-void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes, u64 *ready)
+void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes)
 {
 	unsigned int rate = READ_ONCE(copy_mbps);
 	u64 now, until;
@@ -37,8 +35,6 @@ void kfdsim_rate_wait(struct kfdsim_gpu *gpu, u64 bytes, u64 *ready)
 	until = max(now, gpu->rate_free) + div_u64(bytes * 1000, rate);
 	gpu->rate_free = until;
 	spin_unlock(&gpu->rate_lock);
-	if (ready)
-		*ready = until;
-	else if (until - now >= SHORTEST_NS)
+	if (until - now >= SHORTEST_NS)
 		fsleep(div_u64(until - now, NSEC_PER_USEC));
 }

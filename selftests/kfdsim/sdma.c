@@ -116,7 +116,7 @@ static int copy_until(struct kfdsim_sdma *s, u64 src, u64 dst, u64 start, u64 en
 			return n;
 		s->done += n;
 		atomic64_add(n, s->bytes);
-		kfdsim_rate_wait(s->gpu, n, s->ready);
+		kfdsim_rate_wait(s->gpu, n);
 		cond_resched();
 	}
 	return 0;
@@ -275,7 +275,7 @@ int kfdsim_sdma_fill(struct kfdsim_sdma *s, u64 dst, u64 len, u32 pattern)
 			return n;
 		s->done += n;
 		atomic64_add(n, s->bytes);
-		kfdsim_rate_wait(s->gpu, n, s->ready);
+		kfdsim_rate_wait(s->gpu, n);
 		cond_resched();
 	}
 	return 0;

@@ -319,9 +319,10 @@ static bool test_fences(struct gpu *g)
 	memset(g->ib->cpu, 0, 32);
 	memset(uf->cpu, 0, PAGE);
 	CHECK(!amdgpu_cs_submit(g->ctx, 0, &req, 1));
-	CHECK(((uint64_t *)uf->cpu)[2] == req.seq_no);
 	f.fence = req.seq_no;
-	CHECK(!amdgpu_cs_wait_fences(&f, 1, true, 0, &done, NULL) && done);
+	CHECK(!amdgpu_cs_wait_fences(&f, 1, true, AMDGPU_TIMEOUT_INFINITE, &done,
+				     NULL) && done);
+	CHECK(((uint64_t *)uf->cpu)[2] == req.seq_no);
 	CHECK(!amdgpu_cs_fence_to_handle(g->dev, &f,
 					 AMDGPU_FENCE_TO_HANDLE_GET_SYNCOBJ, &syncobj));
 	CHECK(!amdgpu_cs_syncobj_wait(g->dev, &syncobj, 1, 0, 0, NULL));
@@ -363,7 +364,8 @@ static bool test_faults(struct gpu *g)
 	CHECK(arm_fault("clear"));
 	waited = after.tv_sec - before.tv_sec + (after.tv_nsec - before.tv_nsec) / 1e9;
 	CHECK(!r && !done && waited >= 0.3);
-	CHECK(!amdgpu_cs_query_fence_status(&f, 0, 0, &done) && done);
+	CHECK(!amdgpu_cs_query_fence_status(&f, AMDGPU_TIMEOUT_INFINITE, 0, &done) &&
+	      done);
 	CHECK(arm_fault("point=cs-submit errno=12"));
 	CHECK(amdgpu_cs_submit(g->ctx, 0, &req, 1) == -ENOMEM);
 	CHECK(arm_fault("clear"));
