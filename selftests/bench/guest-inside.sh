@@ -118,6 +118,7 @@ set -e
 PATIENCE=600
 install -D -m 755 "$LAB_IN/amdgpu_plugin.so" "$UPSTREAM/amdgpu_plugin.so"
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo >"$LAB_OUT/cpu"
 for c in $TEST_BENCH_CASES; do
 	"case_$c"
 done

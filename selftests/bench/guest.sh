@@ -10,6 +10,7 @@
 #   BENCH_RUNS [3]    medians of so many          BENCH_CASES         "one many gpus zeros equal", some of them
 #   BENCH_RATE [25]   10^6 bytes per second, of disk and engines in the case "equal"
 #   LAB_MEM [9G]      the guest's memory: GPU memory, the images' of a case are on disk
+#   BENCH_DOCS=1      the page goes to docs/ too, whatever the verdict
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=selftests/vm/common.sh
@@ -49,4 +50,27 @@ if [[ " ${CASES[*]} " == *' equal '* ]]; then
 	read -r w r <"$LAB_OUT/disk"
 	echo "equal: engines held to $RATE MB/s, disk to as much: it writes $w MB/s, reads $r MB/s"
 fi
-exec awk -v json="$OUT/guest.json" -f "$HERE/guest.awk" "$OUT/rows"
+
+page() {
+	cat <<-EOF
+		# Our plugin against upstream's
+
+		Made by \`make bench BENCH=guest BENCH_DOCS=1\` on $(date +%F), out of its own rows; no figure is written by hand. Both plugins
+		dump and restore one application on one simulated GPU of the lab's guest ($GUEST, two CPUs "$(<"$LAB_OUT/cpu")"), in
+		turns, with the same options, knobs and disk (raw, cache=none). There is no GPU in it, and where neither disk nor engines are held to a
+		rate it is the CPU, emulated, that decides: ours checks every byte by XXH3, upstream's none, and emulated vectors are slow.
+
+		Medians of $TEST_BENCH_RUNS runs, $TEST_BENCH_MIB MiB of GPU memory: one BO; 40,000 BOs of 64 KiB (\`many\`); on four GPUs; half of it zeros;
+		and \`equal\`, where disk and engines do $RATE MB/s each, so that the most that can be gained is 2.0. Peaks are of CRIU's cgroup,
+		page cache included. A ratio above 1 says that ours takes less time.
+
+	EOF
+	cat "$OUT/guest.table"
+	printf '\n%s\n' "$1"
+}
+
+rc=0
+awk -v json="$OUT/guest.json" -v md="$OUT/guest.table" -f "$HERE/guest.awk" "$OUT/rows" | tee "$OUT/guest.verdict" || rc=$?
+page "$(tail -n 1 "$OUT/guest.verdict")." >"$OUT/performance-guest.md"
+[[ ${BENCH_DOCS-} != 1 ]] || cp "$OUT/performance-guest.md" "$TOP/docs/"
+exit "$rc"
