@@ -53,6 +53,22 @@ static inline bool ktap_ok(bool ok, const char *fmt, ...)
 	return ok;
 }
 
+/* A table of cases, a result each. */
+struct ktap_case {
+	bool (*run)(void);
+	const char *name;
+};
+
+/* Plan and all results. */
+static inline void ktap_cases(const struct ktap_case *cases, size_t n)
+{
+	size_t i;
+
+	ktap_plan((int)n);
+	for (i = 0; i < n; i++)
+		ktap_ok(cases[i].run(), "%s", cases[i].name);
+}
+
 /* One result that cannot be had here; the text says what is missing. */
 __attribute__((format(printf, 1, 2)))
 static inline void ktap_skip(const char *fmt, ...)

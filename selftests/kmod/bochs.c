@@ -33,13 +33,7 @@ static char *map_dumb(int fd)
 
 static void ask_vmas(int fd)
 {
-	struct raw_req q;
-
-	raw_begin(&nl, &q, GPUCR_CMD_VMA_GET, true);
-	raw_put_u32(&q, GPUCR_A_VMA_PID, getpid());
-	if (fd >= 0)
-		raw_put_u32(&q, GPUCR_A_VMA_FD, fd);
-	raw_call(&nl, &q, ans);
+	raw_ask_vmas(&nl, ans, getpid(), fd);
 }
 
 int main(void)

@@ -71,20 +71,12 @@ static void make_bo(void)
 
 static int ask_bos(int fd)
 {
-	return raw_ask(&nl, ans, GPUCR_CMD_BO_GET, true, GPUCR_A_BO_FD, fd, 0,
-		       0);
+	return raw_ask_bos(&nl, ans, fd);
 }
 
 static int ask_vmas(pid_t pid, int fd)
 {
-	struct raw_req q;
-
-	raw_begin(&nl, &q, GPUCR_CMD_VMA_GET, true);
-	raw_put_u32(&q, GPUCR_A_VMA_PID, pid);
-	if (fd >= 0)
-		raw_put_u32(&q, GPUCR_A_VMA_FD, fd);
-	raw_call(&nl, &q, ans);
-	return ans->err;
+	return raw_ask_vmas(&nl, ans, pid, fd);
 }
 
 static const struct raw_msg *vma_at(const char *start)

@@ -312,3 +312,20 @@ int raw_ask(struct raw *r, struct raw_ans *a, uint8_t cmd, bool dump,
 	raw_call(r, &q, a);
 	return a->err;
 }
+
+int raw_ask_bos(struct raw *r, struct raw_ans *a, int fd)
+{
+	return raw_ask(r, a, GPUCR_CMD_BO_GET, true, GPUCR_A_BO_FD, fd, 0, 0);
+}
+
+int raw_ask_vmas(struct raw *r, struct raw_ans *a, pid_t pid, int fd)
+{
+	struct raw_req q;
+
+	raw_begin(r, &q, GPUCR_CMD_VMA_GET, true);
+	raw_put_u32(&q, GPUCR_A_VMA_PID, pid);
+	if (fd >= 0)
+		raw_put_u32(&q, GPUCR_A_VMA_FD, fd);
+	raw_call(r, &q, a);
+	return a->err;
+}

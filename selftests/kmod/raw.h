@@ -73,5 +73,8 @@ const char *raw_str(const struct raw_msg *m, uint16_t type);
 /* One request with up to two numbers in it: type 0 leaves one out. */
 int raw_ask(struct raw *r, struct raw_ans *a, uint8_t cmd, bool dump,
 	    uint16_t t32, uint32_t v32, uint16_t t64, uint64_t v64);
+/* The BOs of a descriptor of ours; the mappings of pid, all for fd -1. */
+int raw_ask_bos(struct raw *r, struct raw_ans *a, int fd);
+int raw_ask_vmas(struct raw *r, struct raw_ans *a, pid_t pid, int fd);
 
 #endif

@@ -36,3 +36,12 @@ struct ask ask_of(uint8_t cmd, uint64_t id)
 {
 	return (struct ask) { .cmd = cmd, .id = id, .fd = -1, .holder = -1 };
 }
+
+size_t ask_entries(struct raw *r, struct raw_ans *a, uint64_t id,
+		   uint32_t image_pid)
+{
+	struct ask k = ask_of(GPUCR_CMD_REMAP_GET, id);
+
+	k.image_pid = image_pid;
+	return ask(r, a, &k) ? (size_t)-1 : a->num;
+}

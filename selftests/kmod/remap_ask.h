@@ -22,6 +22,9 @@ struct ask {
 /* Returns a positive errno or 0. */
 int ask(struct raw *r, struct raw_ans *a, const struct ask *k);
 struct ask ask_of(uint8_t cmd, uint64_t id);
+/* Entries of a task, 0: of all, in the answer; (size_t)-1: refused. */
+size_t ask_entries(struct raw *r, struct raw_ans *a, uint64_t id,
+		   uint32_t image_pid);
 /* ZERO's meaning. */
 uint64_t or_zero(uint64_t v);
 

@@ -43,10 +43,7 @@ static uint64_t restore_session(int *sfd)
 
 static size_t get(uint64_t id, uint32_t image_pid)
 {
-	struct ask k = ask_of(GPUCR_CMD_REMAP_GET, id);
-
-	k.image_pid = image_pid;
-	return ask(&nl, ans, &k) ? (size_t)-1 : ans->num;
+	return ask_entries(&nl, ans, id, image_pid);
 }
 
 static bool resolve_refused(struct ask *k, int err, const char *words)

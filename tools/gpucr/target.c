@@ -9,6 +9,7 @@
 
 #include "fail.h"
 #include "gpu.h"
+#include "module.h"
 #include "target.h"
 
 static bool has_ended(const struct target *t)
@@ -76,6 +77,21 @@ int target_open(struct target *t, pid_t pid)
 		return EXIT_DONE;
 	status = failed(t, err, "its descriptors");
 	target_close(t);
+	return status;
+}
+
+int target_open_asked(struct target *t, struct gpucr_nl **nl,
+		      const struct args *args)
+{
+	int status = module_open(nl);
+
+	if (status)
+		return status;
+	status = gpu_check(args);
+	if (!status)
+		status = target_open(t, (pid_t)args->value[KEY_PID]);
+	if (status)
+		gpucr_nl_close(*nl);
 	return status;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "args.h"
+#include "nl.h"
 #include "proc.h"
 
 struct target {
@@ -23,6 +24,12 @@ struct target {
 };
 
 int target_open(struct target *t, pid_t pid);
+/*
+ * The module, and the process of args, once the GPU of args is known to be
+ * there. Undone by target_close() and gpucr_nl_close().
+ */
+int target_open_asked(struct target *t, struct gpucr_nl **nl,
+		      const struct args *args);
 void target_close(struct target *t);
 /*
  * At the end of a command: has the process lived through it? Reports and

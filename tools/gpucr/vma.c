@@ -250,18 +250,13 @@ static int vma_show(const struct args *args)
 	struct target t;
 	int status;
 
-	status = module_open(&q.nl);
+	status = target_open_asked(&t, &q.nl, args);
 	if (status)
 		return status;
-	status = gpu_check(args);
-	if (!status)
-		status = target_open(&t, (pid_t)args->value[KEY_PID]);
-	if (!status) {
-		q.target = &t;
-		status = show(&q);
-		target_close(&t);
-	}
+	q.target = &t;
+	status = show(&q);
 	free(q.found);
+	target_close(&t);
 	gpucr_nl_close(q.nl);
 	return status ? status : out_finish(columns);
 }

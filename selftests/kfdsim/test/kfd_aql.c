@@ -282,27 +282,21 @@ static bool fault(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		bool (*run)(void);
-	} tests[] = {
-		{ "set_up", set_up },
-		{ "barrier_and", barrier_and },
-		{ "barrier_or", barrier_or },
-		{ "between_queues", between_queues },
-		{ "ring_wraps", ring_wraps },
-		{ "late_producer", late_producer },
-		{ "pm4_buffer", pm4_buffer },
-		{ "dispatch", dispatch },
-		{ "wrong_packets", wrong_packets },
-		{ "inactive_signal", inactive_signal },
-		{ "fault", fault },
+	static const struct ktap_case cases[] = {
+		{ set_up, "set_up" },
+		{ barrier_and, "barrier_and" },
+		{ barrier_or, "barrier_or" },
+		{ between_queues, "between_queues" },
+		{ ring_wraps, "ring_wraps" },
+		{ late_producer, "late_producer" },
+		{ pm4_buffer, "pm4_buffer" },
+		{ dispatch, "dispatch" },
+		{ wrong_packets, "wrong_packets" },
+		{ inactive_signal, "inactive_signal" },
+		{ fault, "fault" },
 	};
-	unsigned int i, n = sizeof(tests) / sizeof(tests[0]);
 
-	ktap_plan((int)n);
-	for (i = 0; i < n; i++)
-		ktap_ok(tests[i].run(), "%s", tests[i].name);
+	ktap_cases(cases, sizeof(cases) / sizeof(cases[0]));
 	gpu_close(&g);
 	return ktap_exit();
 }

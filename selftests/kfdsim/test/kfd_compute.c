@@ -679,36 +679,30 @@ static bool by_percent(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		bool (*run)(void);
-	} tests[] = {
-		{ "set_up", set_up },
-		{ "nops", nops },
-		{ "write_data", write_data },
-		{ "same_user_memory", same_user_memory },
-		{ "release_mem", release_mem },
-		{ "events", events },
-		{ "wait_reg_mem", wait_reg_mem },
-		{ "indirect_buffers", indirect_buffers },
-		{ "dma_data", dma_data },
-		{ "ring_wraps", ring_wraps },
-		{ "oversubscribe", oversubscribe },
-		{ "disabled_by_ring", by_ring },
-		{ "disabled_by_percent", by_percent },
-		{ "gpu_doorbell", gpu_doorbell },
-		{ "many_packets", many_packets },
-		{ "dispatch", dispatch },
-		{ "wrong_packets", wrong_packets },
-		{ "fault", fault },
-		{ "save_area", save_area },
-		{ "error_payload", error_payload },
+	static const struct ktap_case cases[] = {
+		{ set_up, "set_up" },
+		{ nops, "nops" },
+		{ write_data, "write_data" },
+		{ same_user_memory, "same_user_memory" },
+		{ release_mem, "release_mem" },
+		{ events, "events" },
+		{ wait_reg_mem, "wait_reg_mem" },
+		{ indirect_buffers, "indirect_buffers" },
+		{ dma_data, "dma_data" },
+		{ ring_wraps, "ring_wraps" },
+		{ oversubscribe, "oversubscribe" },
+		{ by_ring, "disabled_by_ring" },
+		{ by_percent, "disabled_by_percent" },
+		{ gpu_doorbell, "gpu_doorbell" },
+		{ many_packets, "many_packets" },
+		{ dispatch, "dispatch" },
+		{ wrong_packets, "wrong_packets" },
+		{ fault, "fault" },
+		{ save_area, "save_area" },
+		{ error_payload, "error_payload" },
 	};
-	unsigned int i, n = sizeof(tests) / sizeof(tests[0]);
 
-	ktap_plan((int)n);
-	for (i = 0; i < n; i++)
-		ktap_ok(tests[i].run(), "%s", tests[i].name);
+	ktap_cases(cases, sizeof(cases) / sizeof(cases[0]));
 	gpu_close(&g);
 	return ktap_exit();
 }

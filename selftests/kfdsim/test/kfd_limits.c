@@ -470,10 +470,7 @@ static bool gws_once(void)
 
 int main(void)
 {
-	static const struct {
-		bool (*run)(void);
-		const char *name;
-	} tests[] = {
+	static const struct ktap_case cases[] = {
 		{ set_up, "set up" },
 		{ max_events, "as many events as there are slots" },
 		{ signal_all, "all of them signalled" },
@@ -489,11 +486,8 @@ int main(void)
 		{ gws_once, "GWS for one queue at a time" },
 		{ partial, "a copy that fails in its middle" },
 	};
-	size_t i;
 
-	ktap_plan(sizeof(tests) / sizeof(tests[0]));
-	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		ktap_ok(tests[i].run(), "%s", tests[i].name);
+	ktap_cases(cases, sizeof(cases) / sizeof(cases[0]));
 	queue_destroy(&g, &q);
 	gpu_close(&g);
 	return ktap_exit();

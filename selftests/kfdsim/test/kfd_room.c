@@ -311,10 +311,7 @@ static bool killed(void)
 
 int main(void)
 {
-	static const struct {
-		bool (*run)(void);
-		const char *name;
-	} tests[] = {
+	static const struct ktap_case cases[] = {
 		{ set_up, "set up" },
 		{ not_its_own, "its own process does not drive it out" },
 		{ stops_and_goes_on, "another does, and it gets all back" },
@@ -323,11 +320,8 @@ int main(void)
 		{ available_to_kfd, "available is what others do not hold by KFD" },
 		{ killed, "killed while it stands still" },
 	};
-	size_t i;
 
-	ktap_plan(sizeof(tests) / sizeof(tests[0]));
-	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		ktap_ok(tests[i].run(), "%s", tests[i].name);
+	ktap_cases(cases, sizeof(cases) / sizeof(cases[0]));
 	queue_destroy(&g, &q);
 	gpu_close(&g);
 	return ktap_exit();

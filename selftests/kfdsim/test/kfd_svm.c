@@ -291,10 +291,7 @@ static bool checkpointed(void)
 
 int main(void)
 {
-	static const struct {
-		bool (*run)(void);
-		const char *name;
-	} tests[] = {
+	static const struct ktap_case cases[] = {
 		{ bit_is_set, "the capability bit is set" },
 		{ refusals, "refusals" },
 		{ defaults, "what no range has" },
@@ -303,7 +300,6 @@ int main(void)
 		{ reached, "a GPU reaches them" },
 		{ checkpointed, "checkpointed, restored, resumed" },
 	};
-	size_t i;
 
 	mem = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -311,8 +307,6 @@ int main(void)
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (mem == MAP_FAILED || img == MAP_FAILED || !gpu_open(&g, true))
 		ktap_bail("no simulated GPU");
-	ktap_plan(sizeof(tests) / sizeof(tests[0]));
-	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		ktap_ok(tests[i].run(), "%s", tests[i].name);
+	ktap_cases(cases, sizeof(cases) / sizeof(cases[0]));
 	return ktap_exit();
 }
