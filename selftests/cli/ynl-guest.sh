@@ -90,8 +90,7 @@ drain() {
 policy() {
 	ynl --help
 	if ! grep -q -- '--policy' "$W/out"; then
-		echo "this kernel source's command line cannot print policies"
-		return 4
+		skip "this kernel source's command line cannot print policies"
 	fi
 	answers '.' --policy --do session-new
 	grep -q direction "$W/out" || fail "direction is not in the policy"

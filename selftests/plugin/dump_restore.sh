@@ -179,7 +179,7 @@ if has_gpucr; then
 	round netlink
 else
 	for i in 1 2 3 4 5 6 7 8 9 10; do
-		check "netlink $i" bash -c 'echo "module gpucr is not loaded"; exit 4'
+		check "netlink $i" skip "module gpucr is not loaded"
 	done
 fi
 finish

@@ -80,10 +80,7 @@ either() {
 }
 
 swallowed() {
-	has_checkpoint_devices || {
-		echo "CRIU has no such hook"
-		exit 4
-	}
+	has_checkpoint_devices || skip "CRIU has no such hook"
 	start anon
 	mkdir -p "$W/lib"
 	cp "$HELPERS/gate.so" "$W/lib/"

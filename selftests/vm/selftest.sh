@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Does the judge judge? Feeds ktap.awk with good and bad outputs, among them every way of saying nothing. KTAP.
+# Does the judge judge? Feeds ktap.awk with good and bad outputs, among them every way of saying nothing, and ktap.sh with
+# checks. KTAP.
 set -uo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -20,9 +21,26 @@ expect() {
 	fi
 }
 
+# said WHAT OUTPUT CHECK...: what ktap.sh says of one check
+said() {
+	local what=$1 want=$2 got w
+	shift 2
+	N=$((N + 1))
+	w=$(mktemp -d)
+	# shellcheck disable=SC2016 # for that bash
+	got=$(W=$w bash -c '. "$0"; plan 1; check a "$@"; finish' "$TOP/selftests/ktap.sh" "$@" | grep '^[a-z]')
+	rm -rf "$w"
+	if [[ $got == "$want" ]]; then
+		echo "ok $N $what"
+	else
+		echo "not ok $N $what: expected '$want', got '$got'"
+		BAD=1
+	fi
+}
+
 main() {
 	echo "KTAP version 1"
-	echo "1..16"
+	echo "1..20"
 	expect "all good" 0 "pass pass" '1..2\nok 1 a\nok 2 - b\n'
 	expect "plan at the end" 0 "pass" 'ok 1 a\n1..1\n'
 	expect "a failed result" 1 "pass fail" '1..2\nok 1 a\nnot ok 2 b\n'
@@ -38,6 +56,10 @@ main() {
 	expect "too many results" 0 "pass pass fail" '1..1\nok 1 a\nok 2 b\n'
 	expect "status 1 without a failed result" 1 "pass fail" '1..1\nok 1 a\n'
 	expect "status 4 without a skip" 4 "pass fail" '1..1\nok 1 a\n'
+	said "a check" 'ok 1 a' true
+	said "a check that fails" 'not ok 1 a' false
+	said "a check that skips" 'ok 1 a # SKIP no GPU' skip no GPU
+	said "a program's status 4 is no skip" 'not ok 1 a' bash -c 'exit 4'
 	expect "timed out" 124 "pass fail" '1..2\nok 1 a\n'
 	exit $BAD
 }
