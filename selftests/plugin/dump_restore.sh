@@ -156,6 +156,24 @@ dump_stopped() {
 	kill -CONT "$pid"
 }
 
+# CRIU calls exit only when the job has died, if it waits for that: nothing may be held until then.
+foreground() {
+	local criu
+	rm -rf "$IMG"
+	criu_dump
+	sim_becomes_empty
+	criu restore -D "$IMG" -o restore.log -v4 >"$W/criu.out" 2>&1 </dev/null &
+	criu=$!
+	wait_for "$PATIENCE" kill -0 "$(app_pid)" || fail "it does not come back: $(tail -n 5 "$IMG/restore.log")"
+	app_goes_on 5
+	kill -0 "$criu" || fail "criu does not wait: this proves nothing"
+	if find "/proc/$criu/fd" -lname /dev/kfd -o -lname '/dev/dri/renderD*' | grep .; then fail "GPU files are held"; fi
+	! has_gpucr || module_idle || fail "a session is held"
+	jq -e '.phase == "done"' "/run/gpucr/$criu.json" || fail "it is not said to be done"
+	app_kill
+	wait "$criu" || echo "criu's status is $?"
+}
+
 round() {
 	export GPUCR_BACKEND=$1
 	rm -rf "$IMG"
@@ -169,16 +187,17 @@ round() {
 	rm -rf "$IMG"
 	check "$1: a second generation, stopped: every BO is as at the pause" dump_stopped
 	check "$1: and it goes on" app_goes_on 5
+	check "$1: a restore in the foreground holds nothing while its job runs" foreground
 	check "$1: nothing left" leaves_nothing
 }
 
-plan 21
+plan 23
 check "CRIU is Debian's own" criu_is_stock
 round ioctl
 if has_gpucr; then
 	round netlink
 else
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	for i in 1 2 3 4 5 6 7 8 9 10 11; do
 		check "netlink $i" skip "module gpucr is not loaded"
 	done
 fi

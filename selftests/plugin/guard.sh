@@ -104,6 +104,25 @@ cat_ended() {
 	! kill -0 "$(cat "$W/cat.pid")" 2>/dev/null
 }
 
+# When a dump is done CRIU waits for any child that it has.
+stands_still() {
+	local guard
+	gated_dump "$(app_pid)" "$PAUSED_AT"
+	wait_reached ""
+	guard=$(guard_pid)
+	kill -STOP "$guard"
+	go_on
+	wait_for "$PATIENCE" criu_ended || {
+		kill -CONT "$guard"
+		fail "criu waits for it"
+	}
+	app_gone || fail "it was not dumped: $(tail -n 3 "$W/gimg/dump.log")"
+	kill -CONT "$guard"
+	wait_for 10 no_guard || fail "it is left"
+	IMG=$W/gimg criu_restore
+	still_runs
+}
+
 # A killed guard leaves it to people.
 by_hand() {
 	local pid
@@ -171,7 +190,7 @@ ends() {
 }
 
 export GPUCR_BACKEND=ioctl
-plan 11
+plan 12
 must "start" app_start --heap vram,gtt --bos 2 --queues 2 --size 256K
 check "no guard, no dump" cannot_start
 check "guard = off" switched_off
@@ -181,6 +200,7 @@ check "a killed guard: recovered by hand, without a session" by_hand
 check "the target of a living CRIU is left alone" not_under_criu
 check "no-recover forbids it, but not to people" forbidden
 check "UNPAUSE keeps failing: it says what to do, and the guard goes on" stubborn
+check "CRIU ends a dump while its guard stands still" stands_still
 check "it still runs" still_runs
 check "nothing left" ends
 finish

@@ -107,8 +107,14 @@ half_socket() {
 	start
 }
 
-# The .so's destructor is all that runs. Killed between hooks, while CRIU has its parasite in a task.
+# The .so's destructor is all that runs. Killed between hooks, while CRIU has its parasite in a task. Behind it are the guard
+# and the module: without both, it must do.
 sibling_killed() {
+	one_killed
+	[[ $GPUCR_BACKEND == netlink ]] || GPUCR_GUARD=off one_killed
+}
+
+one_killed() {
 	local parent=$W/pid pid other
 	app_kill
 	start --procs 2

@@ -83,6 +83,25 @@ threads_and_children() {
 	stop_all
 }
 
+# CRIU restores a file that several hold in the one of the lowest pid. After the last pid come the first ones again.
+lower_child() {
+	local max n pid
+	max=$(cat /proc/sys/kernel/pid_max)
+	for n in 4 5 3 6; do
+		echo $((max - n)) >/proc/sys/kernel/ns_last_pid
+		start --children 1
+		pid=$(app_pid)
+		[[ $(pgrep -P "$pid") -gt $pid ]] || break
+		stop_all
+	done
+	[[ $(pgrep -P "$pid") -lt $pid ]] || fail "no child of a lower pid"
+	! criu_dump >"$W/out" || fail "the dump succeeded"
+	grep -a "gpucr: pid $pid owns a KFD file that pid $(pgrep -P "$pid") holds too.*(kfd-owner)" "$IMG/dump.log" || fail "$(cat "$W/out")"
+	app_goes_on 3
+	queues_move "$pid"
+	stop_all
+}
+
 # A launcher, workers with threads: those of one task must not take the ids of another's.
 launcher() {
 	start --procs 3 --threads 40
@@ -184,6 +203,7 @@ round() {
 	one "$1" "KFD opened twice" shape --hold /dev/kfd
 	one "$1" "500 BOs, 3 to 200 taken, no standard input" full_table
 	one "$1" "threads, and children forked without exec" threads_and_children
+	one "$1" "a child of a lower pid that holds KFD's file: refused" lower_child
 	one "$1" "a launcher with workers" launcher
 	one "$1" "namespaces of its own" namespaces
 	one "$1" "a user namespace of its own: refused" user_namespace
@@ -201,7 +221,7 @@ render_node() {
 
 read -ra backends <<<"${BACKENDS:-netlink ioctl}"
 has_gpucr || backends=(ioctl)
-plan $((11 * ${#backends[@]}))
+plan $((12 * ${#backends[@]}))
 for backend in "${backends[@]}"; do
 	round "$backend"
 done
