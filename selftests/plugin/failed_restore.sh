@@ -7,6 +7,8 @@
 # shellcheck disable=SC2119 # options are optional
 # shellcheck source=selftests/plugin/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=selftests/plugin/gatelib.sh
+. "$(dirname "$0")/gatelib.sh"
 
 none_left() {
 	[[ -z $(app_pids) ]]
@@ -57,6 +59,18 @@ resume_fails() {
 	grep -a '(resume-failed)' "$IMG/restore.log" || fail "$(grep -a gpucr "$IMG/restore.log")"
 }
 
+# CRIU takes an error for "not mine" and maps what was there: the task must end itself. A few descriptors are copied before, of
+# the topology, of KFD and of the render node; then one for each mapping.
+no_descriptor() {
+	dumped --heap vram,gtt --bos 2 --size 64K
+	LD_PRELOAD=$HELPERS/iofault.so IOFAULT_AT=dup:9 IOFAULT_DO=error:24 IOFAULT_FILE=$W/hit refused
+	[[ -e $W/hit ]] || fail "the point was not met"
+	grep -a '(vma-lost); the task is ended' "$IMG/restore.log" || fail "$(grep -a gpucr "$IMG/restore.log")"
+	sed '1,/(vma-lost)/d' "$IMG/restore.log" >"$W/later"
+	! grep -a "^([0-9.]*) *$(cat "$W/dumped"): " "$W/later" || fail "the task went on"
+	works_now
+}
+
 # A GPU of 64 MiB, another process has most of it.
 memory() {
 	local hog
@@ -92,6 +106,7 @@ round() {
 	check "$1: RESUME fails for the first of two: no task is left" resume_fails 1
 	check "$1: RESUME fails for the second" resume_fails 2
 	check "$1: the same images restore" works_now
+	check "$1: no descriptor for a mapping: the task ends itself" no_descriptor
 	check "$1: too little VRAM: all is freed; later it restores" memory
 	check "$1: nothing left" usual
 }
@@ -99,7 +114,7 @@ round() {
 ! has_gpucr || touch "$W/had_gpucr"
 read -ra backends <<<"${BACKENDS:-netlink ioctl}"
 has_gpucr || backends=(ioctl)
-plan $((6 * ${#backends[@]}))
+plan $((7 * ${#backends[@]}))
 for backend in "${backends[@]}"; do
 	round "$backend"
 done

@@ -265,6 +265,24 @@ EXPORT ssize_t send(int fd, const void *buf, size_t len, int flags)
 	return real(fd, buf, len, flags);
 }
 
+#define FCNTL(name)							\
+EXPORT int name(int fd, int cmd, ...)					\
+{									\
+	REAL(int, #name, int, int, ...);				\
+	va_list ap;							\
+	long arg;							\
+									\
+	va_start(ap, cmd);						\
+	arg = va_arg(ap, long);						\
+	va_end(ap);							\
+	if (cmd == F_DUPFD_CLOEXEC && plain_fails("dup", CALLER))	\
+		return -1;						\
+	return real(fd, cmd, arg);					\
+}
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
 static const char *syscall_name(long nr)
 {
 	switch (nr) {
