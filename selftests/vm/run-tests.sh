@@ -9,6 +9,7 @@ set -u
 
 VM=/src/selftests/vm
 LOGS=$LAB_OUT/logs
+SYMBOLS=/tmp/lab.symbols
 
 # record STATUS NAME TEXT
 record() {
@@ -98,6 +99,8 @@ unload_modules() {
 		[[ -d /sys/module/$m ]] && loaded+=("$m")
 	done
 	[[ ${#loaded[@]} -gt 0 ]] || return 0
+	# Of a module that is gone kmemleak knows addresses only.
+	[[ $LAB_KERNEL != debug ]] || grep '\]$' /proc/kallsyms | sort >"$SYMBOLS"
 	mark_log unload
 	for m in "${loaded[@]}"; do
 		[[ ! -d /sys/module/$m ]] || modprobe -r "$m" || bad=1
@@ -111,8 +114,31 @@ unload_modules() {
 	echo "FAIL  $1/unload"
 }
 
+# What kmemleak has found, with the names that were in SYMBOLS. The addresses there are as long as the ones looked up,
+# and sorted: a comparison as strings will do.
+show_leaks() {
+	touch "$SYMBOLS"
+	awk -v symbols="$SYMBOLS" '
+		BEGIN {
+			while ((getline line <symbols) > 0) {
+				split(line, word, " ")
+				at[++n] = word[1] ""
+				name[n] = word[3] " " word[4]
+			}
+		}
+		$1 ~ /^0x[0-9a-f]+$/ && NF == 1 {
+			address = substr($1, 3) ""
+			for (i = n; i > 0 && at[i] > address; i--)
+				;
+			if (i && i < n)
+				$0 = $0 " in " name[i]
+		}
+		{ print }' /sys/kernel/debug/kmemleak
+}
+
 # Neither obeys panic_on_warn: they must be asked.
 check_debug_kernel() {
+	local tests report
 	if grep -q 'debug_locks: *1' /proc/lockdep_stats 2>/dev/null; then
 		record pass "$1/lockdep" "debug_locks: 1"
 	else
@@ -124,22 +150,27 @@ check_debug_kernel() {
 	echo scan >/sys/kernel/debug/kmemleak
 	sleep 6
 	echo scan >/sys/kernel/debug/kmemleak
-	if [[ -z $(cat /sys/kernel/debug/kmemleak) ]]; then
-		record pass "$1/kmemleak" "nothing leaked"
-	else
-		record fail "$1/kmemleak" "$(grep -c '^unreferenced' /sys/kernel/debug/kmemleak) objects leaked"
+	tests=$(cut -f2 "$LAB_OUT/plan" | tr '\n' ' ')
+	report=$LOGS/$1.${tests%% *}.kmemleak.log
+	show_leaks >"$report"
+	if [[ -s $report ]]; then
+		record fail "$1/kmemleak" "$(grep -c '^unreferenced' "$report") objects leaked in the boot of ${tests% }"
 		echo "FAIL  $1/kmemleak"
-		sed 's/^/    | /' /sys/kernel/debug/kmemleak
+		sed 's/^/    | /' "$report"
+	else
+		rm "$report"
+		record pass "$1/kmemleak" "nothing leaked"
 	fi
 }
 
 main() {
-	local suite='' test timeout
+	local suite test timeout
 	mkdir -p "$LOGS"
 	LOG_MARK=''
 	IFS=$'\t' read -r suite _ <"$LAB_OUT/plan"
 	check_log "$suite/boot" || echo "FAIL  $suite/boot"
-	while IFS=$'\t' read -r suite test timeout <&3; do
+	# A plan is of one suite, and the read that finds its end empties what it reads into.
+	while IFS=$'\t' read -r _ test timeout <&3; do
 		run_test "$suite" "$test" "$timeout" 3<&-
 		echo "$suite/$test" >>"$LAB_OUT/done"
 	done 3<"$LAB_OUT/plan"
