@@ -29,6 +29,7 @@ struct gpucr_store {
 	struct io_uring ring;
 	bool uring;
 	bool direct;
+	bool begun;		/* there was a write */
 	bool fixed;		/* the buffers are registered */
 	struct iovec *buffers;	/* cfg's, copied */
 	int err;		/* the first */
@@ -123,6 +124,20 @@ static int fixed_buffer(const struct gpucr_store *s,
 			return i;
 	}
 	return -1;
+}
+
+/*
+ * Spares pinning them for each write; not everybody may. All of that memory is
+ * made now: with the first write, when its owner works with the rest already.
+ */
+static void register_buffers(struct gpucr_store *s)
+{
+	if (s->begun)
+		return;
+	s->begun = true;
+	s->fixed = s->buffers &&
+		   !io_uring_register_buffers(&s->ring, s->buffers,
+					      s->cfg.num_buffers);
 }
 
 static int submit(struct gpucr_store *s, struct store_write *w)
@@ -223,6 +238,7 @@ int gpucr_store_write(struct gpucr_store *s, const void *buf, size_t len,
 		set_direct(s, false);
 	if (!s->uring)
 		return write_now(s, w);
+	register_buffers(s);
 	w->busy = true;
 	s->busy++;
 	return submit(s, w);
@@ -251,16 +267,13 @@ int gpucr_store_settle(struct gpucr_store *s, const void *buf, size_t len)
 	return s->err;
 }
 
-static bool register_buffers(struct gpucr_store *s)
+static void keep_buffers(struct gpucr_store *s)
 {
 	size_t len = s->cfg.num_buffers * sizeof(*s->buffers);
 
 	s->buffers = malloc(len);
-	if (!s->buffers)
-		return false;
-	memcpy(s->buffers, s->cfg.buffers, len);
-	return !io_uring_register_buffers(&s->ring, s->buffers,
-					  s->cfg.num_buffers);
+	if (s->buffers)
+		memcpy(s->buffers, s->cfg.buffers, len);
 }
 
 /*
@@ -295,9 +308,8 @@ int gpucr_store_open(const struct gpucr_store_config *cfg,
 		set_direct(s, true);
 	if (cfg->uring)
 		s->uring = !io_uring_queue_init(STORE_DEPTH, &s->ring, 0);
-	/* Spares pinning them for each write; not everybody may. */
 	if (s->uring && cfg->num_buffers)
-		s->fixed = register_buffers(s);
+		keep_buffers(s);
 	if (cfg->uring && !s->uring)
 		gpucr_info("%s: io_uring cannot be used here, writes are done one by one",
 			   cfg->name);
