@@ -44,10 +44,12 @@ struct pass {
 	uint64_t unmapped_pos;		/* end of the last of them */
 	uint64_t pos, total;		/* stream */
 	/*
-	 * Slots from tail to head are with the engine, oldest first; from head
-	 * to begun they wait for their content, on the way to the GPU.
+	 * All slots: first those with the engine, oldest first; up to begun
+	 * those that wait for their content, on the way to the GPU; then free
+	 * ones, in the order in which they are to be used.
 	 */
-	unsigned int begun, head, tail;
+	struct gpucr_copy_slot **order;
+	unsigned int running, begun;
 };
 
 static int piece_failed(struct pass *p, const char *what, int err)
@@ -134,37 +136,55 @@ static bool is_stopped(const struct gpucr_copy *c)
 	return c->cfg.stop && __atomic_load_n(c->cfg.stop, __ATOMIC_RELAXED);
 }
 
-/* Of so many slots; another may be what the storage works on. */
-static bool may_start(const struct pass *p, unsigned int slots)
+static bool is_needed(const struct pass *p, const struct gpucr_copy_slot *s)
 {
-	return p->pos < p->total && p->head - p->tail < slots;
+	return p->sink && p->sink->needs(p->sink->arg, s->mem,
+					 p->c->cfg.slot_size);
 }
 
-static struct gpucr_copy_slot *slot_at(const struct pass *p, unsigned int n)
+/* The slot that is to be used next, if there is one. */
+static struct gpucr_copy_slot *next_free(const struct pass *p)
 {
-	return &p->c->slots[n % p->c->cfg.slots];
+	return p->begun < p->c->cfg.slots ? p->order[p->begun] : NULL;
+}
+
+/* Is there one that the storage does not need? It is next then. */
+static bool find_free(struct pass *p)
+{
+	unsigned int i, next = p->begun;
+
+	for (i = next; i < p->c->cfg.slots; i++) {
+		struct gpucr_copy_slot *s = p->order[i];
+
+		if (is_needed(p, s))
+			continue;
+		memmove(p->order + next + 1, p->order + next,
+			(i - next) * sizeof(*p->order));
+		p->order[next] = s;
+		return true;
+	}
+	return false;
 }
 
 static int start_next(struct pass *p)
 {
-	struct gpucr_copy_slot *s = slot_at(p, p->head);
+	struct gpucr_copy_slot *s = next_free(p);
 	int err = prepare_slot(p, s);
 
 	if (!err)
 		err = gpucr_copy_slot_submit(p->c, s);
-	p->head += !err;
+	p->begun += !err;
+	p->running += !err;
 	return err;
 }
 
 /* Every slot that is free gets its packets, and its content is asked for. */
 static int begin_fills(struct pass *p)
 {
+	struct gpucr_copy_slot *s;
 	int err = 0;
 
-	while (!err && p->pos < p->total &&
-	       p->begun - p->tail < p->c->cfg.slots) {
-		struct gpucr_copy_slot *s = slot_at(p, p->begun);
-
+	while (!err && p->pos < p->total && (s = next_free(p))) {
 		err = prepare_slot(p, s);
 		if (!err && p->fill->begin)
 			p->fill->begin(p->fill->arg, s->pos, s->mem, s->len);
@@ -176,44 +196,66 @@ static int begin_fills(struct pass *p)
 /* The next slot's content, checked, to the engine. */
 static int feed_next(struct pass *p)
 {
-	struct gpucr_copy_slot *s = slot_at(p, p->head);
+	struct gpucr_copy_slot *s = p->order[p->running];
 	int err = p->fill->source(p->fill->arg, s->pos, s->mem, s->len);
 
 	if (!err)
 		err = gpucr_copy_slot_submit(p->c, s);
-	p->head += !err;
+	p->running += !err;
 	return err;
 }
 
+/* It is used again after all others. */
 static int finish_oldest(struct pass *p)
 {
-	return finish_slot(p, slot_at(p, p->tail++));
+	struct gpucr_copy_slot *s = p->order[0];
+	unsigned int last = p->c->cfg.slots - 1;
+	int err = finish_slot(p, s);
+
+	memmove(p->order, p->order + 1, last * sizeof(*p->order));
+	p->order[last] = s;
+	p->running--;
+	p->begun--;
+	return err;
+}
+
+static bool is_oldest_done(const struct pass *p)
+{
+	return p->running && gpucr_copy_slot_is_done(p->order[0]);
 }
 
 static int finish_done(struct pass *p)
 {
 	int err = 0;
 
-	while (!err && p->tail != p->head &&
-	       gpucr_copy_slot_is_done(slot_at(p, p->tail)))
+	while (!err && is_oldest_done(p))
 		err = finish_oldest(p);
 	return err;
 }
 
-static int from_gpu(struct pass *p)
+/*
+ * The engine gets what is at hand, then the storage. Else the storage is waited
+ * for, which has work then, and with nothing more to start the engine.
+ */
+static int from_gpu_step(struct pass *p)
 {
 	/* Half of the slots are for the storage, which works on its own. */
-	unsigned int slots = p->c->cfg.slots < 2 ? 1 : p->c->cfg.slots / 2;
+	unsigned int most = p->c->cfg.slots < 2 ? 1 : p->c->cfg.slots / 2;
+	bool may_start = p->pos < p->total && p->running < most;
+
+	if (may_start && find_free(p))
+		return start_next(p);
+	if (may_start && !is_oldest_done(p))
+		return start_next(p);
+	return finish_oldest(p);
+}
+
+static int from_gpu(struct pass *p)
+{
 	int err = 0;
 
-	while (!err && (p->pos < p->total || p->head != p->tail)) {
-		if (is_stopped(p->c))
-			err = -ECANCELED;
-		else if (may_start(p, slots))
-			err = start_next(p);
-		else
-			err = finish_oldest(p);
-	}
+	while (!err && (p->pos < p->total || p->running))
+		err = is_stopped(p->c) ? -ECANCELED : from_gpu_step(p);
 	return err ? err : p->sink->settle(p->sink->arg, NULL, 0);
 }
 
@@ -230,13 +272,13 @@ static int to_gpus_round(struct pass *v, size_t num, bool *any)
 			err = begin_fills(&v[i]);
 	}
 	for (i = 0; i < num && !err; i++) {
-		if (v[i].head == v[i].begun)
+		if (v[i].running == v[i].begun)
 			continue;
 		err = feed_next(&v[i]);
 		*any = true;
 	}
 	for (i = 0; i < num && !err && !*any; i++) {
-		if (v[i].head == v[i].tail)
+		if (!v[i].running)
 			continue;
 		err = finish_oldest(&v[i]);
 		*any = true;
@@ -263,7 +305,12 @@ static int begin_pass(struct pass *p)
 	for (i = 0; i < p->num; i++)
 		p->total += p->bos[i].size;
 	p->maps = calloc(p->num + 1, sizeof(*p->maps));
-	return p->maps ? 0 : -ENOMEM;
+	p->order = calloc(p->c->cfg.slots, sizeof(*p->order));
+	if (!p->maps || !p->order)
+		return -ENOMEM;
+	for (i = 0; i < p->c->cfg.slots; i++)
+		p->order[i] = &p->c->slots[i];
+	return 0;
 }
 
 /* The engine must be done with memory and BOs before they go. */
@@ -271,15 +318,14 @@ static void end_pass(struct pass *p)
 {
 	size_t i;
 
-	for (; p->tail != p->head; p->tail++) {
-		if (gpucr_copy_slot_wait(p->c,
-					 &p->c->slots[p->tail %
-						      p->c->cfg.slots]))
+	for (i = 0; i < p->running; i++) {
+		if (gpucr_copy_slot_wait(p->c, p->order[i]))
 			p->c->stuck = true;
 	}
 	for (i = p->unmapped; p->maps && i < p->num; i++)
 		gpucr_copy_unmap(&p->maps[i]);
 	free(p->maps);
+	free(p->order);
 }
 
 bool gpucr_copy_failed_at(const struct gpucr_copy *c,

@@ -63,6 +63,8 @@ typedef int (*gpucr_copy_fn)(void *arg, uint64_t pos, void *buf, size_t len);
 /* Memory that a sink still needs after put() is waited for before its reuse. */
 struct gpucr_copy_sink {
 	gpucr_copy_fn put;
+	/* Would settle() wait? */
+	bool (*needs)(void *arg, const void *buf, size_t len);
 	int (*settle)(void *arg, void *buf, size_t len);
 	void *arg;
 };

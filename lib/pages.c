@@ -286,6 +286,12 @@ int gpucr_pages_append(struct gpucr_pages_writer *w, void *buf, size_t len)
 	return err ? err : write_run(w, run, p - run);
 }
 
+bool gpucr_pages_needs(const struct gpucr_pages_writer *w, const void *buf,
+		       size_t len)
+{
+	return w->store && gpucr_store_needs(w->store, buf, len);
+}
+
 int gpucr_pages_settle(struct gpucr_pages_writer *w, const void *buf,
 		       size_t len)
 {

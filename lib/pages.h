@@ -88,6 +88,9 @@ int gpucr_pages_set_zstd(struct gpucr_pages_writer *w, int level);
  * something else afterwards.
  */
 int gpucr_pages_append(struct gpucr_pages_writer *w, void *buf, size_t len);
+/* Is any of that memory to be written from? */
+bool gpucr_pages_needs(const struct gpucr_pages_writer *w, const void *buf,
+		       size_t len);
 /* Waits until the writer needs that memory no more; NULL: any memory. */
 int gpucr_pages_settle(struct gpucr_pages_writer *w, const void *buf,
 		       size_t len);

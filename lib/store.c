@@ -179,6 +179,15 @@ static int complete(struct gpucr_store *s, struct store_write *w, int res)
 	return res > 0 ? 0 : store_fail(s, "write", res ? res : -EIO);
 }
 
+static void take(struct gpucr_store *s, struct io_uring_cqe *cqe)
+{
+	struct store_write *w = io_uring_cqe_get_data(cqe);
+	int res = cqe->res;
+
+	io_uring_cqe_seen(&s->ring, cqe);
+	complete(s, w, res);
+}
+
 static int reap(struct gpucr_store *s)
 {
 	struct __kernel_timespec limit = {
@@ -186,8 +195,7 @@ static int reap(struct gpucr_store *s)
 		.tv_nsec = s->cfg.deadline_ms % 1000 * 1000000LL,
 	};
 	struct io_uring_cqe *cqe;
-	struct store_write *w;
-	int err, res;
+	int err;
 
 	do {
 		err = io_uring_wait_cqe_timeout(&s->ring, &cqe, &limit);
@@ -203,10 +211,7 @@ static int reap(struct gpucr_store *s)
 		store_fail(s, "io_uring", err);
 		return err;
 	}
-	w = io_uring_cqe_get_data(cqe);
-	res = cqe->res;
-	io_uring_cqe_seen(&s->ring, cqe);
-	complete(s, w, res);
+	take(s, cqe);
 	return 0;
 }
 
@@ -256,6 +261,15 @@ static bool in_use(const struct gpucr_store *s, const char *buf, size_t len)
 			return true;
 	}
 	return false;
+}
+
+bool gpucr_store_needs(struct gpucr_store *s, const void *buf, size_t len)
+{
+	struct io_uring_cqe *cqe;
+
+	while (s->busy && !io_uring_peek_cqe(&s->ring, &cqe))
+		take(s, cqe);
+	return in_use(s, buf, len);
 }
 
 int gpucr_store_settle(struct gpucr_store *s, const void *buf, size_t len)

@@ -46,6 +46,8 @@ void gpucr_store_close(struct gpucr_store *s);
  */
 int gpucr_store_write(struct gpucr_store *s, const void *buf, size_t len,
 		      uint64_t pos);
+/* May a write use the memory? */
+bool gpucr_store_needs(struct gpucr_store *s, const void *buf, size_t len);
 /* Waits until no write uses the memory; buf NULL: until all are done. */
 int gpucr_store_settle(struct gpucr_store *s, const void *buf, size_t len);
 

@@ -91,6 +91,13 @@ static int to_file(void *arg, uint64_t pos, void *buf, size_t len)
 	return 0;
 }
 
+static bool needs_file(void *arg, const void *buf, size_t len)
+{
+	struct drain *d = arg;
+
+	return gpucr_pages_needs(&d->w, buf, len);
+}
+
 static int settle_file(void *arg, void *buf, size_t len)
 {
 	struct drain *d = arg;
@@ -165,7 +172,8 @@ static int dump_bos(struct content_job *j, const struct gpucr_copy_bo *bos,
 	struct gpucr_img_pages *ret = j->pages;
 	struct drain d = { .cfg = cfg };
 	const struct gpucr_copy_sink sink = {
-		.put = to_file, .settle = settle_file, .arg = &d,
+		.put = to_file, .needs = needs_file, .settle = settle_file,
+		.arg = &d,
 	};
 	struct gpucr_copy *c;
 	int err;

@@ -22,19 +22,23 @@
 #include "standin.h"
 #include "workload.h"
 
+#include "../../plugin/amdgpu/plugin.h"
+
 #define MAX_GPUS	4
 #define MIB		(UINT64_C(1) << 20)
 #define BYTES		(96 * MIB)
 
 static const struct set sets[] = {
-	{ "one BO a GPU", 0, false, false },
-	{ "BOs of 3 MiB", 3 * MIB, false, false },
-	{ "BOs of 12 KiB", 12 * 1024, false, false },
-	{ "BOs of 4 MiB, half zeros", 4 * MIB, true, false },
+	{ "one BO a GPU", 0, false, 0, 0 },
+	{ "BOs of 3 MiB", 3 * MIB, false, 0, 0 },
+	{ "BOs of 12 KiB", 12 * 1024, false, 0, 0 },
+	{ "BOs of 4 MiB, half zeros", 4 * MIB, false, 4, 2 },
 };
 
+#define NUM_SETS	(sizeof(sets) / sizeof(sets[0]))
+
 static const struct set dull = {
-	"dull content", 3 * MIB, true, true
+	"dull content", 3 * MIB, true, 4, 2
 };
 
 static int dir;
@@ -112,6 +116,90 @@ static bool comes_back(const struct set *set, unsigned int gpus,
 	clear(pages, gpus);
 	workload_free(&s);
 	return ok;
+}
+
+/* A sink whose storage is done with nothing before it must be. */
+struct hoard {
+	const struct iovec *slots;
+	bool held[MAIN_SLOTS];
+	unsigned int num, most;
+};
+
+static bool *hoard_at(struct hoard *h, const void *buf)
+{
+	unsigned int i = 0;
+
+	while (h->slots[i].iov_base != buf)
+		i++;
+	return &h->held[i];
+}
+
+static int hoard_put(void *arg, uint64_t pos, void *buf, size_t len)
+{
+	struct hoard *h = arg;
+	bool zero = !*(const uint64_t *)buf;
+
+	(void)pos;
+	(void)len;
+	*hoard_at(h, buf) = !zero;
+	h->num += !zero;
+	h->most = h->num > h->most ? h->num : h->most;
+	return 0;
+}
+
+static bool hoard_needs(void *arg, const void *buf, size_t len)
+{
+	(void)len;
+	return *hoard_at(arg, buf);
+}
+
+static int hoard_settle(void *arg, void *buf, size_t len)
+{
+	struct hoard *h = arg;
+
+	(void)len;
+	if (!buf || !*hoard_at(h, buf))
+		return 0;
+	*hoard_at(h, buf) = false;
+	h->num--;
+	return 0;
+}
+
+/* Every other slot is zeros, which keep none from the storage. */
+static void slots_for_data(void)
+{
+	const struct set set = { "", MAIN_SLOT_SIZE, false, 1, 2 };
+	struct gpucr_copy_config cfg = {
+		.slots = MAIN_SLOTS, .slot_size = MAIN_SLOT_SIZE,
+		.deadline_ms = GPUCR_COPY_DEADLINE_MS,
+	};
+	struct gpucr_copy_bo bos[BYTES / MAIN_SLOT_SIZE];
+	struct iovec slots[MAIN_SLOTS];
+	struct hoard h = { .slots = slots };
+	const struct gpucr_copy_sink sink = {
+		.put = hoard_put, .needs = hoard_needs,
+		.settle = hoard_settle, .arg = &h,
+	};
+	struct gpucr_kfd_state s;
+	struct gpucr_copy *c;
+	unsigned int i;
+	int err;
+
+	workload_make(&set, 1, BYTES, &s);
+	for (i = 0; i < s.n.num_bos; i++)
+		bos[i] = (struct gpucr_copy_bo){
+			.dmabuf_fd = s.bos[i].dmabuf_fd,
+			.index = i,
+			.size = s.bos[i].size,
+		};
+	if (gpucr_copy_open(&cfg, &c))
+		ktap_bail("no copies");
+	gpucr_copy_buffers(c, slots, MAIN_SLOTS);
+	err = gpucr_copy_from_gpu(c, bos, s.n.num_bos, &sink);
+	ktap_ok(!err && h.most > MAIN_SLOTS / 2,
+		"zeros keep no slot from the storage, which had %u", h.most);
+	gpucr_copy_close(c);
+	workload_free(&s);
 }
 
 /* XXH3 of the first page file that a dump makes. */
@@ -295,16 +383,17 @@ int main(void)
 	char name[] = "/var/tmp/gpucr-content.XXXXXX";
 	unsigned int i, j;
 
-	ktap_plan(4 * 3 + 6 + 1 + 3 + 3);
+	ktap_plan(NUM_SETS * 3 + 7 + 1 + 3 + 3);
 	if (!mkdtemp(name))
 		ktap_bail("no directory %s", name);
 	dir = open(name, O_RDONLY | O_DIRECTORY);
 	gpucr_log_set_sink(count);
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < NUM_SETS; i++) {
 		for (j = 0; j < 3; j++)
 			ktap_ok(comes_back(&sets[i], gpus[j], &plain),
 				"%s, %u GPUs", sets[i].name, gpus[j]);
 	}
+	slots_for_data();
 	ktap_ok(comes_back(&sets[1], 2, &no_uring), "without io_uring");
 	ktap_ok(file_sum(true) == file_sum(false), "and it is the same file");
 	ktap_ok(comes_back(&sets[1], 2, &small),

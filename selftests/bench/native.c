@@ -270,6 +270,14 @@ static int put_nowhere(void *arg, uint64_t pos, void *buf, size_t len)
 	return 0;
 }
 
+static bool needs_nothing(void *arg, const void *buf, size_t len)
+{
+	(void)arg;
+	(void)buf;
+	(void)len;
+	return false;
+}
+
 static int settle_nothing(void *arg, void *buf, size_t len)
 {
 	(void)arg;
@@ -281,7 +289,8 @@ static int settle_nothing(void *arg, void *buf, size_t len)
 static void *copy_alone(void *arg)
 {
 	static const struct gpucr_copy_sink nowhere = {
-		.put = put_nowhere, .settle = settle_nothing,
+		.put = put_nowhere, .needs = needs_nothing,
+		.settle = settle_nothing,
 	};
 	struct copier *k = arg;
 	struct gpucr_copy_config cfg = {
@@ -608,10 +617,11 @@ static bool report(struct json_object *all, const struct set *set,
 }
 
 static const struct set sets[] = {
-	{ "one", 0, false, false },
-	{ "4m", 4 * MIB, false, false },
-	{ "64k", 64 * 1024, false, false },
-	{ "4m-zeros", 4 * MIB, true, false },
+	{ "one", 0, false, 0, 0 },
+	{ "4m", 4 * MIB, false, 0, 0 },
+	{ "64k", 64 * 1024, false, 0, 0 },
+	/* Of up to four GPUs each gets its half. */
+	{ "4m-zeros", 4 * MIB, false, 4, 2 },
 };
 
 #define NUM_SETS	(sizeof(sets) / sizeof(sets[0]))
@@ -654,7 +664,7 @@ static unsigned int run_set(struct json_object *all, const struct set *set,
 	if (!is_wanted(set, gpus))
 		return 0;
 	workload_make(set, gpus, bytes, &s);
-	cal_begin(&cal, gpus, bytes / gpus / (set->half_zero ? 2 : 1));
+	cal_begin(&cal, gpus, bytes / gpus / (set->zero_of ?: 1));
 	for (i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
 		struct result r = { 0 };
 

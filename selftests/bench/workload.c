@@ -10,8 +10,7 @@
 
 static uint64_t pattern(const struct set *set, uint64_t bo, uint64_t word)
 {
-	/* Of up to four GPUs each gets its half. */
-	if (set->half_zero && bo / 4 % 2)
+	if (set->zero_of && bo / set->zero_run % set->zero_of)
 		return 0;
 	if (set->dull)
 		word /= 64;

@@ -11,8 +11,9 @@
 struct set {
 	const char *name;
 	uint64_t bo_size;	/* 0: one BO a GPU */
-	bool half_zero;		/* every other four BOs are zeros */
 	bool dull;		/* what compression can do something about */
+	/* BOs but the first run of so many in every zero_of are zeros; or 0 */
+	unsigned int zero_run, zero_of;
 };
 
 /* BOs of bytes in all, dealt to the GPUs in turn; *s is workload_free()d. */
