@@ -43,6 +43,8 @@ struct pass {
 	size_t unmapped;		/* BOs before it are done */
 	uint64_t unmapped_pos;		/* end of the last of them */
 	uint64_t pos, total;		/* stream */
+	uint64_t extent_end;		/* what pos is in, to the GPU */
+	bool zero;
 	/*
 	 * All slots: first those with the engine, oldest first; up to begun
 	 * those that wait for their content, on the way to the GPU; then free
@@ -62,20 +64,24 @@ static int piece_failed(struct pass *p, const char *what, int err)
 }
 
 /* Packets for the next piece of the current BO into the slot. */
-static int add_piece(struct pass *p, struct gpucr_copy_slot *s)
+static int add_piece(struct pass *p, struct gpucr_copy_slot *s, uint64_t max)
 {
 	const struct gpucr_copy_bo *bo = &p->bos[p->cur];
 	uint64_t len = bo->size - p->cur_offset;
+	struct gpucr_copy_map *m = &p->maps[p->cur];
 	int err = 0;
 
-	if (!p->maps[p->cur].bo)
-		err = gpucr_copy_map(p->c, bo, &p->maps[p->cur]);
+	if (!m->bo)
+		err = gpucr_copy_map(p->c, bo, m);
 	if (err)
 		return piece_failed(p, "cannot be mapped for SDMA", err);
-	if (len > p->c->cfg.slot_size - s->len)
-		len = p->c->cfg.slot_size - s->len;
-	err = gpucr_copy_slot_add(p->c, s, &p->maps[p->cur], p->cur_offset,
-				  len, p->to_gpu);
+	if (len > max)
+		len = max;
+	if (p->zero)
+		err = gpucr_copy_slot_zero(p->c, s, m, p->cur_offset, len);
+	else
+		err = gpucr_copy_slot_add(p->c, s, m, p->cur_offset, len,
+					  p->to_gpu);
 	if (err)
 		return piece_failed(p, "no room for its packets", err);
 	p->cur_offset += len;
@@ -87,11 +93,25 @@ static int add_piece(struct pass *p, struct gpucr_copy_slot *s)
 	return 0;
 }
 
+/* How much of what comes next the slot can take. */
+static uint64_t next_room(struct pass *p, const struct gpucr_copy_slot *s)
+{
+	uint64_t left, room;
+
+	if (p->pos == p->extent_end)
+		p->extent_end += p->to_gpu ?
+			p->fill->extent(p->fill->arg, p->pos,
+					p->total - p->pos, &p->zero) :
+			p->total - p->pos;
+	left = p->extent_end - p->pos;
+	room = gpucr_copy_slot_room(p->c, s, p->zero);
+	return left < room ? left : room;
+}
+
 /* Packets for a slot's worth of the stream. */
 static int prepare_slot(struct pass *p, struct gpucr_copy_slot *s)
 {
-	size_t first = p->cur;
-	uint64_t offset = p->cur_offset;
+	uint64_t room = 1;
 	int err = 0;
 
 	if (p->sink)
@@ -101,10 +121,13 @@ static int prepare_slot(struct pass *p, struct gpucr_copy_slot *s)
 		return err;
 	gpucr_copy_slot_reset(s);
 	s->pos = p->pos;
-	s->first_bo = p->bos[first].index;
-	s->first_offset = offset;
-	while (!err && p->pos < p->total && s->len < p->c->cfg.slot_size)
-		err = add_piece(p, s);
+	s->first_bo = p->bos[p->cur].index;
+	s->first_offset = p->cur_offset;
+	while (!err && room && p->pos < p->total) {
+		room = next_room(p, s);
+		if (room)
+			err = add_piece(p, s, room);
+	}
 	return err;
 }
 
@@ -125,7 +148,7 @@ static int finish_slot(struct pass *p, struct gpucr_copy_slot *s)
 	err = gpucr_copy_slot_wait(p->c, s);
 	if (err)
 		return err;
-	unmap_until(p, s->pos + s->len);
+	unmap_until(p, s->pos + s->span);
 	if (p->to_gpu)
 		return 0;
 	return p->sink->put(p->sink->arg, s->pos, s->mem, s->len);
@@ -178,6 +201,26 @@ static int start_next(struct pass *p)
 	return err;
 }
 
+/* fn for each extent of the slot. */
+static int each_extent(const struct pass *p, const struct gpucr_copy_slot *s,
+		       gpucr_copy_fn fn)
+{
+	uint64_t pos = s->pos, end = s->pos + s->span;
+	void *arg = p->fill->arg;
+	char *mem = s->mem;
+	int err = 0;
+
+	while (pos < end && !err) {
+		bool zero;
+		uint64_t len = p->fill->extent(arg, pos, end - pos, &zero);
+
+		err = fn(arg, pos, zero ? NULL : mem, len);
+		pos += len;
+		mem += zero ? 0 : len;
+	}
+	return err;
+}
+
 /* Every slot that is free gets its packets, and its content is asked for. */
 static int begin_fills(struct pass *p)
 {
@@ -186,8 +229,8 @@ static int begin_fills(struct pass *p)
 
 	while (!err && p->pos < p->total && (s = next_free(p))) {
 		err = prepare_slot(p, s);
-		if (!err && p->fill->begin)
-			p->fill->begin(p->fill->arg, s->pos, s->mem, s->len);
+		if (!err)
+			err = each_extent(p, s, p->fill->begin);
 		p->begun += !err;
 	}
 	return err;
@@ -197,7 +240,7 @@ static int begin_fills(struct pass *p)
 static int feed_next(struct pass *p)
 {
 	struct gpucr_copy_slot *s = p->order[p->running];
-	int err = p->fill->source(p->fill->arg, s->pos, s->mem, s->len);
+	int err = each_extent(p, s, p->fill->source);
 
 	if (!err)
 		err = gpucr_copy_slot_submit(p->c, s);

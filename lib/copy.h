@@ -4,8 +4,9 @@
  *
  * The BOs of one GPU are one stream, in the order given. It passes through a
  * few slots of pinned memory: while one is copied by the engine, another is
- * written to or filled from storage. One thread; nothing is kept open or
- * mapped after gpucr_copy_close().
+ * written to or filled from storage. Zeros on the way to the GPU pass through
+ * none, the engine makes them. One thread; nothing is kept open or mapped after
+ * gpucr_copy_close().
  */
 #ifndef GPUCR_COPY_H
 #define GPUCR_COPY_H
@@ -84,9 +85,12 @@ struct gpucr_copy_fill {
 	struct gpucr_copy *c;
 	const struct gpucr_copy_bo *bos;
 	size_t num;
+	/* How many bytes from pos on, at most max, are zeros, or are not. */
+	uint64_t (*extent)(void *arg, uint64_t pos, uint64_t max, bool *zero);
+	/* In order, of one extent each; zeros are passed with no buffer. */
 	gpucr_copy_fn source;
-	/* Some time before source, with the same arguments; or NULL. */
-	void (*begin)(void *arg, uint64_t pos, void *buf, size_t len);
+	/* Some time before source, with the same arguments. */
+	gpucr_copy_fn begin;
 	void *arg;
 };
 

@@ -15,11 +15,16 @@
 /* SDMA linear copy: opcode 1, sub-opcode 0, seven words. */
 #define COPY_LINEAR	1u
 #define COPY_DW		7
+/* SDMA constant fill: opcode 11, of bytes, as the kernel clears VRAM. */
+#define CONST_FILL	11u
+#define FILL_DW		5
 /* Packets end on a multiple of eight words; a NOP is a zero word. */
 #define IB_ALIGN_DW	8
 #define MAX_PACKET	(UINT32_C(2) << 20)
 /* Engines before gfx9 count 21 bits and stop short of 2 MiB. */
 #define MAX_PACKET_OLD	(UINT32_C(1) << 20)
+/* Zeros in one submission: what is waited for ends before long. */
+#define MAX_ZEROS	(UINT64_C(64) << 20)
 
 static int va_map(amdgpu_device_handle dev, struct gpucr_copy_map *m,
 		  uint64_t size)
@@ -71,17 +76,43 @@ void gpucr_copy_unmap(struct gpucr_copy_map *m)
 void gpucr_copy_slot_reset(struct gpucr_copy_slot *s)
 {
 	s->len = 0;
+	s->span = 0;
+	s->zeros = 0;
 	s->num_dw = 0;
 	s->num_bos = 0;
 	s->bos[s->num_bos++] = s->data.bo;
 	s->bos[s->num_bos++] = s->ib.bo;
 }
 
-static void put_packet(struct gpucr_copy *c, struct gpucr_copy_slot *s,
-		       uint64_t from, uint64_t to, uint32_t len)
+/* Pieces of one BO follow each other: the kernel need not see it twice. */
+static int add_bo(struct gpucr_copy_slot *s, amdgpu_bo_handle bo)
+{
+	if (s->bos[s->num_bos - 1] == bo)
+		return 0;
+	if (s->num_bos == s->max_bos)
+		return -ENOSPC;
+	s->bos[s->num_bos++] = bo;
+	return 0;
+}
+
+/* Room for a packet in the IB, or NULL. */
+static uint32_t *add_packet(struct gpucr_copy_slot *s, size_t num_dw)
 {
 	uint32_t *dw = s->packets + s->num_dw;
 
+	if (s->num_dw + num_dw + IB_ALIGN_DW > s->max_dw)
+		return NULL;
+	s->num_dw += num_dw;
+	return dw;
+}
+
+static int put_copy(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+		    uint64_t from, uint64_t to, uint32_t len)
+{
+	uint32_t *dw = add_packet(s, COPY_DW);
+
+	if (!dw)
+		return -ENOSPC;
 	dw[0] = COPY_LINEAR;
 	dw[1] = len - c->count_minus_one;
 	dw[2] = 0;
@@ -89,29 +120,72 @@ static void put_packet(struct gpucr_copy *c, struct gpucr_copy_slot *s,
 	dw[4] = from >> 32;
 	dw[5] = (uint32_t)to;
 	dw[6] = to >> 32;
-	s->num_dw += COPY_DW;
+	return 0;
+}
+
+static int put_zeros(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+		     uint64_t to, uint32_t len)
+{
+	uint32_t *dw = add_packet(s, FILL_DW);
+
+	if (!dw)
+		return -ENOSPC;
+	dw[0] = CONST_FILL;
+	dw[1] = (uint32_t)to;
+	dw[2] = to >> 32;
+	dw[3] = 0;
+	dw[4] = len - c->count_minus_one;
+	return 0;
 }
 
 int gpucr_copy_slot_add(struct gpucr_copy *c, struct gpucr_copy_slot *s,
 			const struct gpucr_copy_map *m, uint64_t offset,
 			uint64_t len, bool to_gpu)
 {
-	if (s->num_bos == s->max_bos)
-		return -ENOSPC;
-	s->bos[s->num_bos++] = m->bo;
-	while (len) {
+	int err = add_bo(s, m->bo);
+
+	while (len && !err) {
 		uint32_t n = len < c->max_packet ? len : c->max_packet;
 		uint64_t bo_va = m->va + offset, mem_va = s->data.va + s->len;
 
-		if (s->num_dw + COPY_DW + IB_ALIGN_DW > s->max_dw)
-			return -ENOSPC;
-		put_packet(c, s, to_gpu ? mem_va : bo_va,
-			   to_gpu ? bo_va : mem_va, n);
+		err = put_copy(c, s, to_gpu ? mem_va : bo_va,
+			       to_gpu ? bo_va : mem_va, n);
 		s->len += n;
+		s->span += n;
 		offset += n;
 		len -= n;
 	}
-	return 0;
+	return err;
+}
+
+int gpucr_copy_slot_zero(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+			 const struct gpucr_copy_map *m, uint64_t offset,
+			 uint64_t len)
+{
+	int err = add_bo(s, m->bo);
+
+	while (len && !err) {
+		uint32_t n = len < c->max_packet ? len : c->max_packet;
+
+		err = put_zeros(c, s, m->va + offset, n);
+		s->zeros++;
+		s->span += n;
+		offset += n;
+		len -= n;
+	}
+	return err;
+}
+
+uint64_t gpucr_copy_slot_room(const struct gpucr_copy *c,
+			      const struct gpucr_copy_slot *s, bool zero)
+{
+	uint64_t packets, bytes;
+
+	if (!zero)
+		return c->cfg.slot_size - s->len;
+	packets = (s->max_zeros - s->zeros) * (uint64_t)c->max_packet;
+	bytes = MAX_ZEROS - (s->span - s->len);
+	return packets < bytes ? packets : bytes;
 }
 
 void gpucr_copy_note(struct gpucr_copy *c, uint32_t bo, uint64_t offset)
@@ -127,10 +201,10 @@ void gpucr_copy_note(struct gpucr_copy *c, uint32_t bo, uint64_t offset)
 static int slot_failed(struct gpucr_copy *c, const struct gpucr_copy_slot *s,
 		       const char *what, int err)
 {
-	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: %s: %s (copy-failed)",
+	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %llu bytes: %s: %s (copy-failed)",
 		  c->cfg.gpu_id, s->first_bo,
-		  (unsigned long long)s->first_offset, s->len, what,
-		  strerror(-err));
+		  (unsigned long long)s->first_offset,
+		  (unsigned long long)s->span, what, strerror(-err));
 	gpucr_copy_note(c, s->first_bo, s->first_offset);
 	return err;
 }
@@ -195,10 +269,10 @@ int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	if (c->hangs)
 		return -ETIMEDOUT;
 	c->hangs = true;
-	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %zu bytes: not done after %u ms (copy-timeout); the engine hangs or is very busy",
+	gpucr_err("GPU 0x%04x, SDMA from BO %u at 0x%llx, %llu bytes: not done after %u ms (copy-timeout); the engine hangs or is very busy",
 		  c->cfg.gpu_id, s->first_bo,
-		  (unsigned long long)s->first_offset, s->len,
-		  c->cfg.deadline_ms);
+		  (unsigned long long)s->first_offset,
+		  (unsigned long long)s->span, c->cfg.deadline_ms);
 	gpucr_copy_note(c, s->first_bo, s->first_offset);
 	return -ETIMEDOUT;
 }
@@ -255,9 +329,10 @@ static int slot_ib(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	void *cpu;
 	int err;
 
-	/* At worst every page is a BO of its own. */
-	s->max_bos = c->cfg.slot_size / PAGE + 2;
-	s->max_dw = s->max_bos * COPY_DW + IB_ALIGN_DW;
+	/* At worst every page is a BO of its own; and as many zeros. */
+	s->max_zeros = c->cfg.slot_size / PAGE;
+	s->max_bos = 2 * s->max_zeros + 2;
+	s->max_dw = s->max_zeros * (COPY_DW + FILL_DW) + IB_ALIGN_DW;
 	rq.alloc_size = (s->max_dw * sizeof(uint32_t) + PAGE - 1) & ~(PAGE - 1);
 	s->bos = calloc(s->max_bos, sizeof(*s->bos));
 	if (!s->bos)

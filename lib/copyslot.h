@@ -26,10 +26,11 @@ struct gpucr_copy_slot {
 	size_t num_dw, max_dw;
 	amdgpu_bo_handle *bos;		/* that this submission touches */
 	size_t num_bos, max_bos;
+	size_t zeros, max_zeros;	/* packets that write zeros */
 	struct amdgpu_cs_fence fence;
 	bool busy;
 	size_t len;			/* bytes of mem in use */
-	uint64_t pos;			/* in the stream */
+	uint64_t pos, span;		/* in the stream; span has the zeros */
 	uint32_t first_bo;		/* where it starts, for messages */
 	uint64_t first_offset;
 };
@@ -58,6 +59,13 @@ void gpucr_copy_slot_reset(struct gpucr_copy_slot *s);
 int gpucr_copy_slot_add(struct gpucr_copy *c, struct gpucr_copy_slot *s,
 			const struct gpucr_copy_map *m, uint64_t offset,
 			uint64_t len, bool to_gpu);
+/* Zeros to the BO, without memory of the slot. */
+int gpucr_copy_slot_zero(struct gpucr_copy *c, struct gpucr_copy_slot *s,
+			 const struct gpucr_copy_map *m, uint64_t offset,
+			 uint64_t len);
+/* Bytes that the slot can take from or to one BO, or zeros. */
+uint64_t gpucr_copy_slot_room(const struct gpucr_copy *c,
+			      const struct gpucr_copy_slot *s, bool zero);
 int gpucr_copy_slot_submit(struct gpucr_copy *c, struct gpucr_copy_slot *s);
 /* Would gpucr_copy_slot_wait() return at once? */
 bool gpucr_copy_slot_is_done(struct gpucr_copy_slot *s);

@@ -512,6 +512,22 @@ uint64_t gpucr_chunks_stored(const struct gpucr_chunks *c, uint64_t pos,
 	return sum;
 }
 
+uint64_t gpucr_chunks_extent(const struct gpucr_chunks *c, uint64_t pos,
+			     uint64_t max, bool *zero)
+{
+	size_t i = pos / c->chunk_size;
+	uint64_t end = pos;
+
+	*zero = i < c->num && c->v[i].codec == GPUCR_CODEC_ZERO;
+	for (; i < c->num && end - pos < max; i++) {
+		if ((c->v[i].codec == GPUCR_CODEC_ZERO) != *zero)
+			return end - pos;
+		end = (i + 1) * (uint64_t)c->chunk_size;
+	}
+	/* Behind the last chunk is nothing, which a read will tell. */
+	return max;
+}
+
 static int pipe_failed(const struct gpucr_pages_reader *r, size_t i, int err)
 {
 	if (err == -EBADMSG)
@@ -591,6 +607,12 @@ static int check_end(const struct gpucr_pages_reader *r)
 	return err;
 }
 
+/* The chunks before i have been read. */
+static int end_read(const struct gpucr_pages_reader *r, size_t i)
+{
+	return r->pipe && i == r->chunks->num ? check_end(r) : 0;
+}
+
 int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 		     size_t len)
 {
@@ -614,7 +636,19 @@ int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 			got -= r->chunks->v[i].raw_len;
 		}
 	}
-	return err || !r->pipe || i < r->chunks->num ? err : check_end(r);
+	return err ? err : end_read(r, i);
+}
+
+int gpucr_pages_pass(struct gpucr_pages_reader *r, uint64_t pos, size_t len)
+{
+	bool zero;
+
+	r->at = pos / r->chunks->chunk_size;
+	if (pos + len > r->chunks->raw_bytes ||
+	    gpucr_chunks_extent(r->chunks, pos, len, &zero) != len || !zero)
+		return -EINVAL;
+	return end_read(r, pos + len == r->chunks->raw_bytes ? r->chunks->num :
+							       r->at);
 }
 
 void gpucr_pages_close(struct gpucr_pages_reader *r)

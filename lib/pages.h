@@ -54,6 +54,9 @@ const char *gpucr_chunks_fault(const struct gpucr_chunks *c);
 /* Bytes that the chunks from pos to pos + len take of the page file. */
 uint64_t gpucr_chunks_stored(const struct gpucr_chunks *c, uint64_t pos,
 			     uint64_t len);
+/* How many bytes from pos on, at most max, are zeros not stored, or are not. */
+uint64_t gpucr_chunks_extent(const struct gpucr_chunks *c, uint64_t pos,
+			     uint64_t max, bool *zero);
 
 /* Writes the stream in order. Errors are logged. */
 struct gpucr_pages_writer {
@@ -129,6 +132,8 @@ void gpucr_pages_begin(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 /* pos is the start of a chunk, pos + len the end of one. */
 int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 		     size_t len);
+/* Instead of a read, where gpucr_chunks_extent() says that they are zeros. */
+int gpucr_pages_pass(struct gpucr_pages_reader *r, uint64_t pos, size_t len);
 void gpucr_pages_close(struct gpucr_pages_reader *r);
 
 #endif

@@ -117,15 +117,27 @@ struct filler {
 	uint64_t bad_pos;
 };
 
-static int from_file(void *arg, uint64_t pos, void *buf, size_t len)
+static uint64_t file_extent(void *arg, uint64_t pos, uint64_t max, bool *zero)
 {
 	struct filler *f = arg;
-	int err;
 
+	return gpucr_chunks_extent(f->pages.chunks, pos, max, zero);
+}
+
+static int read_file(struct filler *f, uint64_t pos, void *buf, size_t len)
+{
 	gpucr_pace_take(f->cfg->pace,
 			gpucr_chunks_stored(f->pages.chunks, pos, len),
 			f->cfg->stop);
-	err = gpucr_pages_read(&f->pages, pos, buf, len);
+	return gpucr_pages_read(&f->pages, pos, buf, len);
+}
+
+static int from_file(void *arg, uint64_t pos, void *buf, size_t len)
+{
+	struct filler *f = arg;
+	int err = buf ? read_file(f, pos, buf, len) :
+			gpucr_pages_pass(&f->pages, pos, len);
+
 	if (!err) {
 		gpucr_progress_add(f->cfg->progress, len);
 		return 0;
@@ -360,11 +372,13 @@ int content_dump(struct content_job *jobs, size_t num,
 	return run_all(jobs, num, dump_gpu, watch);
 }
 
-static void begin_file(void *arg, uint64_t pos, void *buf, size_t len)
+static int begin_file(void *arg, uint64_t pos, void *buf, size_t len)
 {
 	struct filler *f = arg;
 
-	gpucr_pages_begin(&f->pages, pos, buf, len);
+	if (buf)
+		gpucr_pages_begin(&f->pages, pos, buf, len);
+	return 0;
 }
 
 static int open_filler(const struct content_job *j, struct filler *f,
@@ -384,7 +398,8 @@ static int open_filler(const struct content_job *j, struct filler *f,
 	}
 	*ret = (struct gpucr_copy_fill){
 		.c = f->copy, .bos = f->bos, .num = f->num,
-		.source = from_file, .begin = begin_file, .arg = f,
+		.extent = file_extent, .source = from_file,
+		.begin = begin_file, .arg = f,
 	};
 	return err;
 }

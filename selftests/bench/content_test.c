@@ -33,6 +33,9 @@ static const struct set sets[] = {
 	{ "BOs of 3 MiB", 3 * MIB, false, 0, 0 },
 	{ "BOs of 12 KiB", 12 * 1024, false, 0, 0 },
 	{ "BOs of 4 MiB, half zeros", 4 * MIB, false, 4, 2 },
+	/* More zeros than one submission takes, by packets and by bytes. */
+	{ "BOs of 12 KiB, most zeros", 12 * 1024, false, 1000, 4 },
+	{ "BOs of 3 MiB, most zeros", 3 * MIB, false, 1, 30 },
 };
 
 #define NUM_SETS	(sizeof(sets) / sizeof(sets[0]))
@@ -85,8 +88,8 @@ struct way {
 	struct gpucr_pace *pace;
 };
 
-/* Bytes of the first page file. */
-static uint64_t last_stored;
+/* Bytes of the first page file, and what the restore copied to all GPUs. */
+static uint64_t last_stored, last_copied;
 
 static bool comes_back(const struct set *set, unsigned int gpus,
 		       const struct way *way)
@@ -112,7 +115,9 @@ static bool comes_back(const struct set *set, unsigned int gpus,
 	workload_jobs(jobs, gpus, &s, pages, dir, false);
 	for (i = 0; i < gpus; i++)
 		jobs[i].cfg.pace = way->pace;
+	last_copied = standin_copied();
 	ok = ok && !content_restore(jobs, gpus) && workload_check(set, &s);
+	last_copied = standin_copied() - last_copied;
 	clear(pages, gpus);
 	workload_free(&s);
 	return ok;
@@ -382,8 +387,9 @@ int main(void)
 	static const struct way zstd = { .uring = true, .zstd_level = 1 };
 	char name[] = "/var/tmp/gpucr-content.XXXXXX";
 	unsigned int i, j;
+	bool ok;
 
-	ktap_plan(NUM_SETS * 3 + 7 + 1 + 3 + 3);
+	ktap_plan(NUM_SETS * 3 + 8 + 1 + 3 + 3);
 	if (!mkdtemp(name))
 		ktap_bail("no directory %s", name);
 	dir = open(name, O_RDONLY | O_DIRECTORY);
@@ -393,6 +399,10 @@ int main(void)
 			ktap_ok(comes_back(&sets[i], gpus[j], &plain),
 				"%s, %u GPUs", sets[i].name, gpus[j]);
 	}
+	ok = comes_back(&sets[3], 2, &plain);
+	ktap_ok(ok && last_copied == BYTES / 2,
+		"zeros are not copied to a GPU, %llu bytes of %llu are",
+		(unsigned long long)last_copied, (unsigned long long)BYTES);
 	slots_for_data();
 	ktap_ok(comes_back(&sets[1], 2, &no_uring), "without io_uring");
 	ktap_ok(file_sum(true) == file_sum(false), "and it is the same file");

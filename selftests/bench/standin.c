@@ -19,6 +19,7 @@
 #define VA_SHIFT	40	/* a GPU address: mapping and offset in it */
 #define MAX_QUEUED	64
 #define COPY_DW		7
+#define FILL_DW		5
 /* An engine that is ahead of its rate sleeps when it is this much. */
 #define AHEAD_NS	200000
 
@@ -71,6 +72,7 @@ static uint32_t va_num_free, va_used = 1;
 static pthread_mutex_t va_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t rate;
 static bool hanging;
+static uint64_t copied;
 static double cpu_total;
 
 static uint64_t now_ns(clockid_t clock)
@@ -121,6 +123,11 @@ void standin_set_rate(uint64_t bytes_per_s)
 void standin_hang(bool on)
 {
 	__atomic_store_n(&hanging, on, __ATOMIC_RELAXED);
+}
+
+uint64_t standin_copied(void)
+{
+	return __atomic_load_n(&copied, __ATOMIC_RELAXED);
 }
 
 double standin_cpu(void)
@@ -316,12 +323,23 @@ static void run_job(struct amdgpu_context *c, const struct job *j)
 			i++;
 			continue;
 		}
-		if (*dw != 1)
-			give_up("SDMA: a packet that is no linear copy");
-		len = (size_t)dw[1] + 1;
-		memcpy(at(dw[5], dw[6]), at(dw[3], dw[4]), len);
+		switch (*dw) {
+		case 1:
+			len = (size_t)dw[1] + 1;
+			memcpy(at(dw[5], dw[6]), at(dw[3], dw[4]), len);
+			__atomic_add_fetch(&copied, len, __ATOMIC_RELAXED);
+			i += COPY_DW;
+			break;
+		case 11:
+			/* Of bytes, which it writes as fast as it copies. */
+			len = (size_t)dw[4] + 1;
+			memset(at(dw[1], dw[2]), dw[3], len);
+			i += FILL_DW;
+			break;
+		default:
+			give_up("SDMA: neither a linear copy nor a fill");
+		}
 		keep_rate(c, len);
-		i += COPY_DW;
 	}
 }
 

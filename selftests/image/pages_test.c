@@ -79,6 +79,38 @@ static int zeros_not_stored(void)
 	return 0;
 }
 
+static bool extent_is(uint64_t pos, uint64_t max, uint64_t len, bool zero)
+{
+	bool is;
+
+	return gpucr_chunks_extent(&chunks, pos, max, &is) == len && is == zero;
+}
+
+static int extents_of_zeros(void)
+{
+	const uint64_t chunk = GPUCR_CHUNK_SIZE;
+	struct gpucr_pages_reader r;
+
+	CHECK(!write_pages());
+	CHECK(extent_is(0, BYTES, chunk, false));
+	CHECK(extent_is(0, 4096, 4096, false));
+	CHECK(extent_is(chunk, BYTES - chunk, chunk, true));
+	CHECK(extent_is(chunk + 4096, BYTES - chunk - 4096, chunk - 4096,
+			true));
+	CHECK(extent_is(chunk, 8192, 8192, true));
+	CHECK(extent_is(2 * chunk, BYTES - 2 * chunk, BYTES - 2 * chunk,
+			false));
+	CHECK(!gpucr_pages_open(&r, dir, NAME, &chunks));
+	CHECK(!gpucr_pages_pass(&r, chunk, chunk));
+	CHECK(!gpucr_pages_pass(&r, chunk + 4096, 8192));
+	/* Data must not be taken for zeros. */
+	CHECK(gpucr_pages_pass(&r, 0, chunk) == -EINVAL);
+	CHECK(gpucr_pages_pass(&r, chunk, chunk + 4096) == -EINVAL);
+	CHECK(gpucr_pages_pass(&r, BYTES, 4096) == -EINVAL);
+	gpucr_pages_close(&r);
+	return 0;
+}
+
 static int flipped_bit_found(void)
 {
 	struct gpucr_pages_reader r;
@@ -354,6 +386,7 @@ int main(void)
 	static const struct ktap_test tests[] = {
 		{ "what goes in comes out", round_trip },
 		{ "chunks of zeros are not stored", zeros_not_stored },
+		{ "extents of zeros, which can be passed", extents_of_zeros },
 		{ "a flipped bit is found", flipped_bit_found },
 		{ "another length is refused", wrong_length_refused },
 		{ "a failed write leaves nothing", failed_write_leaves_nothing },
