@@ -14,6 +14,8 @@
 #include "log.h"
 
 #define SLOT_UNIT	((size_t)2 << 20)
+/* How long a read is waited for before the engines are looked at again. */
+#define GLANCE_NS	UINT64_C(200000)
 
 void gpucr_copy_size(struct gpucr_copy_config *cfg, unsigned int slots,
 		     size_t slot_size, uint64_t limit)
@@ -302,25 +304,71 @@ static int from_gpu(struct pass *p)
 	return err ? err : p->sink->settle(p->sink->arg, NULL, 0);
 }
 
-/* One slot's worth for each GPU; all storage and engines have work meanwhile. */
-static int to_gpus_round(struct pass *v, size_t num, bool *any)
+/* What the engine is done with is filled anew, as soon as that is seen. */
+static int begin_all(struct pass *v, size_t num)
 {
 	size_t i;
 	int err = 0;
 
-	*any = false;
 	for (i = 0; i < num && !err; i++) {
 		err = is_stopped(v[i].c) ? -ECANCELED : finish_done(&v[i]);
 		if (!err)
 			err = begin_fills(&v[i]);
 	}
+	return err;
+}
+
+static bool waits(const struct pass *p)
+{
+	return p->running < p->begun;
+}
+
+/* What has been read to the engines. *any: something was. */
+static int feed_ready(struct pass *v, size_t num, bool *any)
+{
+	size_t i;
+	int err = 0;
+
 	for (i = 0; i < num && !err; i++) {
-		if (v[i].running == v[i].begun)
+		if (!waits(&v[i]) || !v[i].fill->ready(v[i].fill->arg, 0))
 			continue;
 		err = feed_next(&v[i]);
 		*any = true;
 	}
-	for (i = 0; i < num && !err && !*any; i++) {
+	return err;
+}
+
+/* The GPU whose engine is out of work first. NULL: none gets more now. */
+static struct pass *most_urgent(struct pass *v, size_t num)
+{
+	struct pass *p = NULL;
+	size_t i;
+
+	for (i = 0; i < num; i++) {
+		if (waits(&v[i]) && (!p || v[i].running < p->running))
+			p = &v[i];
+	}
+	return p;
+}
+
+/* All storage and engines have work when this one thread waits. */
+static int to_gpus_round(struct pass *v, size_t num, bool *any)
+{
+	struct pass *p;
+	size_t i;
+	int err = begin_all(v, num);
+
+	*any = false;
+	if (!err)
+		err = feed_ready(v, num, any);
+	if (err || *any)
+		return err;
+	p = most_urgent(v, num);
+	*any = p;
+	/* Not long: what an engine is done with meanwhile is to be read to. */
+	if (p)
+		return p->fill->ready(p->fill->arg, GLANCE_NS) ? feed_next(p) : 0;
+	for (i = 0; i < num && !*any; i++) {
 		if (!v[i].running)
 			continue;
 		err = finish_oldest(&v[i]);

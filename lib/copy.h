@@ -91,6 +91,8 @@ struct gpucr_copy_fill {
 	gpucr_copy_fn source;
 	/* Some time before source, with the same arguments. */
 	gpucr_copy_fn begin;
+	/* Would source not have to wait? Waits itself, for so long at most. */
+	bool (*ready)(void *arg, uint64_t wait_ns);
 	void *arg;
 };
 

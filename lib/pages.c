@@ -435,16 +435,12 @@ struct gpucr_pages_ahead {
 	size_t len;
 };
 
-void gpucr_pages_set_fetch(struct gpucr_pages_reader *r)
+void gpucr_pages_set_fetch(struct gpucr_pages_reader *r, struct gpucr_fetch *f)
 {
-	if (r->pipe)
+	if (r->pipe || !f)
 		return;
-	r->fetch = gpucr_fetch_open();
 	r->ahead = calloc(GPUCR_FETCH_DEPTH, sizeof(*r->ahead));
-	if (r->ahead)
-		return;
-	gpucr_fetch_close(r->fetch);
-	r->fetch = NULL;
+	r->fetch = r->ahead ? f : NULL;
 }
 
 void gpucr_pages_begin(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
@@ -472,6 +468,12 @@ void gpucr_pages_begin(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 	}
 }
 
+bool gpucr_pages_is_ready(struct gpucr_pages_reader *r, uint64_t wait_ns)
+{
+	return !r->num_ahead ||
+	       gpucr_fetch_is_done(r->fetch, r->ahead->id, wait_ns);
+}
+
 /* The run at buf, if it was begun: is it there? -ENOENT: it was not. */
 static int end_ahead(struct gpucr_pages_reader *r, const void *buf, size_t len)
 {
@@ -480,7 +482,7 @@ static int end_ahead(struct gpucr_pages_reader *r, const void *buf, size_t len)
 
 	if (!r->num_ahead || a->buf != buf || a->len != len)
 		return -ENOENT;
-	n = gpucr_fetch_end(r->fetch, a->id, GPUCR_STORE_DEADLINE_MS);
+	n = gpucr_fetch_end(r->fetch, a->id);
 	memmove(a, a + 1, --r->num_ahead * sizeof(*a));
 	/* Not every file can be read so; and of a short one the rest is told. */
 	if (n == -EINVAL || (n >= 0 && n != (ssize_t)len))
@@ -653,7 +655,6 @@ int gpucr_pages_pass(struct gpucr_pages_reader *r, uint64_t pos, size_t len)
 
 void gpucr_pages_close(struct gpucr_pages_reader *r)
 {
-	gpucr_fetch_close(r->fetch);
 	free(r->ahead);
 	gpucr_unzip_close(r->unzip);
 	r->fetch = NULL;

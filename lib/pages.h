@@ -112,7 +112,7 @@ struct gpucr_pages_reader {
 	const char *name;
 	const struct gpucr_chunks *chunks;
 	struct gpucr_unzip *unzip;	/* made for the first such chunk */
-	struct gpucr_fetch *fetch;	/* NULL: nothing is read in advance */
+	struct gpucr_fetch *fetch;	/* the caller's; NULL: none in advance */
 	struct gpucr_pages_ahead *ahead; /* by rising place in the stream */
 	size_t num_ahead;
 	size_t at;			/* chunk; where a read failed, the one */
@@ -121,14 +121,22 @@ struct gpucr_pages_reader {
 /* chunks has passed gpucr_chunks_fault(); it and name outlive the reader. */
 int gpucr_pages_open(struct gpucr_pages_reader *r, int dir, const char *name,
 		     const struct gpucr_chunks *chunks);
-/* From now on gpucr_pages_begin() reads in advance, where the kernel can. */
-void gpucr_pages_set_fetch(struct gpucr_pages_reader *r);
+/*
+ * From now on gpucr_pages_begin() reads in advance. f may be other readers' too,
+ * or NULL, and is closed before this reader: reads in flight use its file.
+ */
+void gpucr_pages_set_fetch(struct gpucr_pages_reader *r, struct gpucr_fetch *f);
 /*
  * Begins what gpucr_pages_read() with the same arguments ends; in the same
  * order, and until then buf is the kernel's. What cannot be begun is read then.
  */
 void gpucr_pages_begin(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 		       size_t len);
+/*
+ * Is what was begun first there, or nothing begun? Waits a little, for what any
+ * reader with the same fetch has begun.
+ */
+bool gpucr_pages_is_ready(struct gpucr_pages_reader *r, uint64_t wait_ns);
 /* pos is the start of a chunk, pos + len the end of one. */
 int gpucr_pages_read(struct gpucr_pages_reader *r, uint64_t pos, void *buf,
 		     size_t len);

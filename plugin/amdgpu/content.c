@@ -381,8 +381,15 @@ static int begin_file(void *arg, uint64_t pos, void *buf, size_t len)
 	return 0;
 }
 
-static int open_filler(const struct content_job *j, struct filler *f,
-		       struct gpucr_copy_fill *ret)
+static bool file_ready(void *arg, uint64_t wait_ns)
+{
+	struct filler *f = arg;
+
+	return gpucr_pages_is_ready(&f->pages, wait_ns);
+}
+
+static int open_filler(const struct content_job *j, struct gpucr_fetch *fetch,
+		       struct filler *f, struct gpucr_copy_fill *ret)
 {
 	int err;
 
@@ -393,20 +400,19 @@ static int open_filler(const struct content_job *j, struct filler *f,
 		err = gpucr_pages_open(&f->pages, j->cfg.dir, j->pages->file,
 				       &j->pages->chunks);
 	if (!err) {
-		gpucr_pages_set_fetch(&f->pages);
+		gpucr_pages_set_fetch(&f->pages, fetch);
 		err = open_copy(&j->cfg, &f->copy);
 	}
 	*ret = (struct gpucr_copy_fill){
 		.c = f->copy, .bos = f->bos, .num = f->num,
 		.extent = file_extent, .source = from_file,
-		.begin = begin_file, .arg = f,
+		.begin = begin_file, .ready = file_ready, .arg = f,
 	};
 	return err;
 }
 
 static void close_filler(struct filler *f)
 {
-	/* What is being read goes to the memory of the slots. */
 	gpucr_pages_close(&f->pages);
 	gpucr_copy_close(f->copy);
 	free(f->bos);
@@ -432,11 +438,14 @@ static int fill_together(struct content_job *jobs, size_t num)
 	struct gpucr_copy_fill *fills = calloc(num + 1, sizeof(*fills));
 	struct filler *f = calloc(num + 1, sizeof(*f));
 	uint64_t start = gpucr_now_ms();
+	struct gpucr_fetch *fetch;
 	size_t i, opened = 0;
 	int err = fills && f ? 0 : -ENOMEM;
 
+	fetch = gpucr_fetch_open(GPUCR_STORE_DEADLINE_MS);
 	for (; opened < num && !err; opened++)
-		err = open_filler(&jobs[opened], &f[opened], &fills[opened]);
+		err = open_filler(&jobs[opened], fetch, &f[opened],
+				  &fills[opened]);
 	if (!err)
 		err = gpucr_copy_to_gpus(fills, num);
 	for (i = 0; i < opened && err; i++)
@@ -444,6 +453,8 @@ static int fill_together(struct content_job *jobs, size_t num)
 	for (i = 0; i < num && !err; i++)
 		tell_rate(&jobs[i].cfg, "filled", fills[i].num, f[i].bytes,
 			  start);
+	/* What is being read goes to the memory of the slots. */
+	gpucr_fetch_close(fetch);
 	for (i = 0; i < opened; i++)
 		close_filler(&f[i]);
 	free(f);

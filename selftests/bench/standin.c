@@ -439,7 +439,7 @@ int amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence,
 
 	(void)flags;
 	pthread_mutex_lock(&c->lock);
-	while (c->done < fence->fence && err != ETIMEDOUT)
+	while (c->done < fence->fence && timeout_ns && err != ETIMEDOUT)
 		err = pthread_cond_timedwait(&c->change, &c->lock, &t);
 	*expired = c->done >= fence->fence;
 	pthread_mutex_unlock(&c->lock);

@@ -111,6 +111,39 @@ static int extents_of_zeros(void)
 	return 0;
 }
 
+/* Two readers, as of two GPUs, whose reads are in flight together. */
+static int read_in_advance(void)
+{
+	struct gpucr_fetch *f = gpucr_fetch_open(GPUCR_STORE_DEADLINE_MS);
+	uint8_t *back = aligned_alloc(GPUCR_PAGE_SIZE,
+				      2 * (size_t)GPUCR_CHUNK_SIZE);
+	struct gpucr_pages_reader r[2];
+	int i;
+
+	CHECK(f && back && !write_pages());
+	memset(back, 0xee, 2 * (size_t)GPUCR_CHUNK_SIZE);
+	for (i = 0; i < 2; i++) {
+		CHECK(!gpucr_pages_open(&r[i], dir, NAME, &chunks));
+		gpucr_pages_set_fetch(&r[i], f);
+		CHECK(gpucr_pages_is_ready(&r[i], 0));
+		gpucr_pages_begin(&r[i], 0, back + i * GPUCR_CHUNK_SIZE,
+				  GPUCR_CHUNK_SIZE);
+	}
+	for (i = 1; i >= 0; i--) {
+		while (!gpucr_pages_is_ready(&r[i], 1000000))
+			;
+		CHECK(!gpucr_pages_read(&r[i], 0, back + i * GPUCR_CHUNK_SIZE,
+					GPUCR_CHUNK_SIZE));
+		CHECK(!memcmp(back + i * GPUCR_CHUNK_SIZE, content,
+			      GPUCR_CHUNK_SIZE));
+	}
+	gpucr_fetch_close(f);
+	for (i = 0; i < 2; i++)
+		gpucr_pages_close(&r[i]);
+	free(back);
+	return 0;
+}
+
 static int flipped_bit_found(void)
 {
 	struct gpucr_pages_reader r;
@@ -387,6 +420,7 @@ int main(void)
 		{ "what goes in comes out", round_trip },
 		{ "chunks of zeros are not stored", zeros_not_stored },
 		{ "extents of zeros, which can be passed", extents_of_zeros },
+		{ "two files read in advance", read_in_advance },
 		{ "a flipped bit is found", flipped_bit_found },
 		{ "another length is refused", wrong_length_refused },
 		{ "a failed write leaves nothing", failed_write_leaves_nothing },

@@ -293,12 +293,14 @@ static int put_pages(int level)
 /* In two parts, as slots have it. */
 static int take_pages(uint8_t *back)
 {
+	struct gpucr_fetch *fetch;
 	struct gpucr_pages_reader r;
 	int err = gpucr_pages_open(&r, -1, PAGES, &chunks);
 
 	if (err)
 		return err;
-	gpucr_pages_set_fetch(&r);
+	fetch = gpucr_fetch_open(GPUCR_STORE_DEADLINE_MS);
+	gpucr_pages_set_fetch(&r, fetch);
 	gpucr_pages_begin(&r, 0, back, GPUCR_CHUNK_SIZE);
 	memset(back, 0xee, BYTES);
 	err = gpucr_pages_read(&r, 0, back, GPUCR_CHUNK_SIZE);
@@ -306,6 +308,7 @@ static int take_pages(uint8_t *back)
 		err = gpucr_pages_read(&r, GPUCR_CHUNK_SIZE,
 				       back + GPUCR_CHUNK_SIZE,
 				       BYTES - GPUCR_CHUNK_SIZE);
+	gpucr_fetch_close(fetch);
 	gpucr_pages_close(&r);
 	settle();
 	return err;
