@@ -37,6 +37,7 @@ struct sim_slot {
  * struct sim_bus - a root bus and the functions on it
  * @sysdata: first, as the architecture expects; domain and NUMA node
  * @node: in @buses
+ * @bridge: of @bus; ours, since it outlives @bus
  * @bus: the PCI core's
  * @busn: the bus number, as a resource
  * @slots: functions
@@ -44,6 +45,7 @@ struct sim_slot {
 struct sim_bus {
 	struct pci_sysdata sysdata;
 	struct list_head node;
+	struct pci_host_bridge *bridge;
 	struct pci_bus *bus;
 	struct resource busn;
 	struct sim_slot slots[SLOTS];
@@ -153,30 +155,39 @@ static struct sim_bus *bus_find(u16 domain, u8 busn)
 	return NULL;
 }
 
-/* With no functions yet. Under the PCI core's rescan lock. */
+/*
+ * With no functions yet. Under the PCI core's rescan lock. Not by
+ * pci_create_root_bus(): nobody puts the bridge that it makes.
+ */
 static struct sim_bus *bus_create(u16 domain, u8 busn)
 {
 	struct sim_bus *sb = kzalloc(sizeof(*sb), GFP_KERNEL);
-	LIST_HEAD(resources);
+	struct pci_host_bridge *bridge = pci_alloc_host_bridge(0);
 
-	if (!sb)
-		return NULL;
+	if (!sb || !bridge)
+		goto err_free;
 	sb->sysdata.domain = domain;
 	sb->sysdata.node = NUMA_NO_NODE;
 	sb->busn.name = "kfdsim";
 	sb->busn.flags = IORESOURCE_BUS;
 	sb->busn.start = busn;
 	sb->busn.end = busn;
-	pci_add_resource(&resources, &sb->busn);
-	sb->bus = pci_create_root_bus(NULL, busn, &sim_ops, &sb->sysdata,
-				      &resources);
-	if (!sb->bus) {
-		pci_free_resource_list(&resources);
-		kfree(sb);
-		return NULL;
-	}
+	pci_add_resource(&bridge->windows, &sb->busn);
+	bridge->sysdata = &sb->sysdata;
+	bridge->busnr = busn;
+	bridge->ops = &sim_ops;
+	if (pci_scan_root_bus_bridge(bridge))
+		goto err_free;
+	sb->bridge = bridge;
+	sb->bus = bridge->bus;
 	list_add_tail(&sb->node, &buses);
 	return sb;
+
+err_free:
+	if (bridge)
+		pci_free_host_bridge(bridge);
+	kfree(sb);
+	return NULL;
 }
 
 static void bus_remove_if_empty(struct sim_bus *sb)
@@ -189,6 +200,7 @@ static void bus_remove_if_empty(struct sim_bus *sb)
 	list_del(&sb->node);
 	pci_stop_root_bus(sb->bus);
 	pci_remove_root_bus(sb->bus);
+	pci_free_host_bridge(sb->bridge);
 	kfree(sb);
 }
 
