@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include <amdgpu_drm.h>
 
+#include "clock.h"
 #include "log.h"
 
 #define PAGE		UINT64_C(4096)
@@ -23,6 +26,11 @@
 #define MAX_PACKET	(UINT32_C(2) << 20)
 /* Engines before gfx9 count 21 bits and stop short of 2 MiB. */
 #define MAX_PACKET_OLD	(UINT32_C(1) << 20)
+/* Number of the first time namespace in /proc, the same on every kernel. */
+#define TIME_NS_INIT	0xeffffffau
+/* Between looks at a fence that cannot be waited for. */
+#define NAP_FIRST_NS	20000
+#define NAP_LAST_NS	1000000
 /* Zeros in one submission: what is waited for ends before long. */
 #define MAX_ZEROS	(UINT64_C(64) << 20)
 
@@ -241,13 +249,49 @@ int gpucr_copy_slot_submit(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	return 0;
 }
 
+/*
+ * To amdgpu a timeout is a point in time of its own clock, to which libdrm adds
+ * ours. CRIU restores tasks in a time namespace, whose clock goes on where the
+ * image's stopped: a wait would end at once there, or hours too late.
+ */
+static bool has_own_clock(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/time", &st) || st.st_ino != TIME_NS_INIT;
+}
+
+/* Without a wait, whatever the clocks say. */
+static int fence_look(struct gpucr_copy_slot *s, uint32_t *expired)
+{
+	const uint64_t past = 0;
+
+	return amdgpu_cs_query_fence_status(&s->fence, past,
+					    AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE,
+					    expired);
+}
+
+static int fence_poll(struct gpucr_copy_slot *s, uint64_t ns, uint32_t *expired)
+{
+	uint64_t end = gpucr_now_ns() + ns;
+	struct timespec nap = { .tv_nsec = NAP_FIRST_NS };
+
+	for (;;) {
+		int err = fence_look(s, expired);
+
+		if (err || *expired || gpucr_now_ns() >= end)
+			return err;
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < NAP_LAST_NS)
+			nap.tv_nsec *= 2;
+	}
+}
+
 bool gpucr_copy_slot_is_done(struct gpucr_copy_slot *s)
 {
 	uint32_t expired = 0;
 
-	return !s->busy ||
-	       amdgpu_cs_query_fence_status(&s->fence, 0, 0, &expired) ||
-	       expired;
+	return !s->busy || fence_look(s, &expired) || expired;
 }
 
 int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
@@ -260,7 +304,9 @@ int gpucr_copy_slot_wait(struct gpucr_copy *c, struct gpucr_copy_slot *s)
 	if (!s->busy)
 		return 0;
 	s->busy = false;
-	err = amdgpu_cs_query_fence_status(&s->fence, ns, 0, &expired);
+	err = c->own_clock ? fence_poll(s, ns, &expired) :
+			     amdgpu_cs_query_fence_status(&s->fence, ns, 0,
+							  &expired);
 	if (!err && expired)
 		return 0;
 	c->stuck = true;
@@ -380,6 +426,7 @@ static int open_device(struct gpucr_copy *c)
 		amdgpu_device_deinitialize(c->dev);
 		return err;
 	}
+	c->own_clock = has_own_clock();
 	c->count_minus_one = info.family_id >= AMDGPU_FAMILY_AI;
 	c->max_packet = c->count_minus_one ? MAX_PACKET : MAX_PACKET_OLD;
 	return 0;

@@ -41,6 +41,7 @@ struct gpucr_copy {
 	amdgpu_context_handle ctx;
 	uint32_t max_packet;		/* bytes that one packet copies */
 	bool count_minus_one;
+	bool own_clock;			/* not the kernel's */
 	bool stuck;			/* a wait failed: free nothing */
 	bool hangs;			/* it ran into its deadline */
 	bool failed;			/* at this place, the first one */

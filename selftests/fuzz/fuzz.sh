@@ -17,7 +17,7 @@ SECONDS_EACH=${FUZZ_SECONDS:-10}
 CLANG=${CLANG:-clang}
 PKGS=(libprotobuf-c libxxhash liburing libzstd)
 # What the targets need of the library; the rest of it wants libraries for GPUs.
-SOURCES="image image_check imgfile stream streamlist imgformat imgmsg pbdecode upstream wire pages store fetch zchunk opt topology criuimg criuread criuwhole log"
+SOURCES="checksum image image_check imgfile stream streamlist imgformat imgmsg pbdecode upstream wire pages store fetch zchunk opt topology criuimg criuread criuwhole log"
 MAX_LEN=65536
 
 mkdir -p "$OUT"
